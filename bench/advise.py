@@ -156,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = []
     for app in apps:
         if time.monotonic() < end_s:
-            rows.append(_compared(app, options.states, options.jobs, end_s))
+            rows.append(_compare_app(app, options.states, options.jobs, end_s))
             print(_line(rows[-1]), file=sys.stderr)
     if options.json:
         print(json.dumps([{**asdict(row), "ratio": row.ratio} for row in rows], indent=1))
@@ -181,7 +181,7 @@ def _record() -> None:
         subprocess.run(command, check=True, cwd=_RECORDED, stdout=sys.stderr)
 
 
-def _compared(app: App, states: int, jobs: int, end_s: float) -> AppAnswer:
+def _compare_app(app: App, states: int, jobs: int, end_s: float) -> AppAnswer:
     """Search, cut the power of the answer, and measure the matrix, as far as time allows."""
     request = app.request(states)
     cache = Cache.default()

@@ -80,18 +80,18 @@ def _time_large(run: Path, folder: Path) -> bool:
     show = [*_JOJ, "show", str(run)]
     report = [*_JOJ, "report", str(run), "-o", str(folder / "report.html")]
     script = {"JOJ_CACHE": str(folder / "script")}
-    timed(
+    time_command(
         (sys.executable, "-c", "import jojlab.report.shared.template as f; f.vega_script()"), script
     )
     print(f"{'on ' + str(run):40} {'wall s':>8} {'CPU s':>8} {'GB':>6}")
     with TemporaryDirectory(dir=folder) as cache:  # nothing is kept in it
-        alone = timed(show, {"JOJ_CACHE": cache})
+        alone = time_command(show, {"JOJ_CACHE": cache})
         _print("joj show", alone)
     with TemporaryDirectory(dir=folder) as cache:
         (Path(cache) / "vega").symlink_to(folder / "script" / "vega")
-        first = timed(report, {"JOJ_CACHE": cache})
+        first = time_command(report, {"JOJ_CACHE": cache})
         _print("joj report", first)
-        then = timed(show, {"JOJ_CACHE": cache})
+        then = time_command(show, {"JOJ_CACHE": cache})
         _print("joj show after it", then)
     both = Took(
         first.wall_s + then.wall_s,
@@ -115,7 +115,7 @@ def _time_peers(requests: int, wanted: int, folder: Path) -> None:
         ("blkparse -d", merge),
         ("btt", ["btt", "-i", "peer.bin", "-o", "peer"]),
     ):
-        took = timed(command, {}, folder)
+        took = time_command(command, {}, folder)
         _print(f"{name}, {requests:,} requests", took)
         scale = wanted / requests
         print(f"{'  scaled to ' + format(wanted, ','):40} {took.wall_s * scale:8.1f} "
@@ -132,14 +132,14 @@ def _time_cached(run: Path, folder: Path) -> None:
         "joj bill, cached": ([*_JOJ, "bill"], {}),
     }
     for command, variables in commands.values():
-        timed(command, variables)
+        time_command(command, variables)
     time.sleep(_SETTLES_S)
     for command, variables in commands.values():
-        timed(command, variables)
+        time_command(command, variables)
     turns = [
         {
-            "import duckdb, altair": timed(_LOADING, {}),
-            **{name: timed(*asked) for name, asked in commands.items()},
+            "import duckdb, altair": time_command(_LOADING, {}),
+            **{name: time_command(*asked) for name, asked in commands.items()},
         }
         for _ in range(_TURNS)
     ]
@@ -152,7 +152,9 @@ def _time_cached(run: Path, folder: Path) -> None:
         print(f"{name:40} {wall_s:8.2f}   ratio {wall:.2f}, of CPU time {cpu:.2f}")
 
 
-def timed(command: Sequence[str], variables: Mapping[str, str], where: Path | None = None) -> Took:
+def time_command(
+    command: Sequence[str], variables: Mapping[str, str], where: Path | None = None
+) -> Took:
     """Run one command to its end; raises CalledProcessError where it fails."""
     begin_s = time.perf_counter()
     process = subprocess.Popen(

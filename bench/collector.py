@@ -32,14 +32,14 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from bench.bpf import timed_runs
-from bench.loop_device import MEMORY, loop_device, mounted
+from bench.loop_device import MEMORY, loop_device, new_ext4
 from bench.process_memory import Memory, memory_of
 from bench.watchers import WatchCost
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.study.dataset import fleet_files
 from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.foundation.places import agent_path
-from tests.fleet.serving import Serving, token_of
+from tests.fleet.fleet_server import FleetServer, token_of
 
 DEVICE_BYTES = 768 << 20
 FILE_BYTES = 256 << 20
@@ -126,15 +126,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("bench.collector: needs root", file=sys.stderr)
         return 3
     loads: dict[int, list[Load]] = {rate: [] for rate in RATES}
-    with loop_device(DEVICE_BYTES) as device, mounted(device) as directory, timed_runs():
+    with loop_device(DEVICE_BYTES) as device, new_ext4(device) as directory, timed_runs():
         for turn in range(asked.turns):
             for rate in RATES:
                 print(f"{rate:,} I/Os a second, turn {turn + 1}", file=sys.stderr)
-                loads[rate].append(_loaded(device, directory, rate, asked.seconds))
+                loads[rate].append(_measure_load(device, directory, rate, asked.seconds))
         print(f"{2 * asked.names:,} names", file=sys.stderr)
         names_load = _measure_names(device, directory, asked.names)
         print("nothing but the collector", file=sys.stderr)
-        written = _alone(device, directory)
+        written = _segment_writes(device, directory)
     medians = {rate: _median(each) for rate, each in loads.items()}
     _print(medians, names_load, written, asked.names, as_json=asked.json)
     return 0 if all(met for _, met in goals(medians, names_load, written)) else 1
@@ -169,7 +169,7 @@ def _median(loads: Sequence[Load]) -> Load:
         statistics.median(each.bpf_share for each in loads),
         statistics.median(each.process_share for each in loads),
         sum(each.lost for each in loads),
-        reduce(Memory.most, (each.memory for each in loads)),
+        reduce(Memory.largest, (each.memory for each in loads)),
     )
 
 
@@ -195,7 +195,7 @@ class Collector:
         self._process.send_signal(signal.SIGTERM)
         # It holds most while it closes its last segment.
         while (ended := os.wait4(self.pid, os.WNOHANG))[0] == 0:
-            self.memory = self.memory.most(memory_of(self.pid))
+            self.memory = self.memory.largest(memory_of(self.pid))
             time.sleep(LOOK_SECONDS)
         _, status, usage = ended
         self._process.returncode = os.waitstatus_to_exitcode(status)
@@ -229,7 +229,7 @@ def _collecting(device: str, spool: Path, *options: str) -> Iterator[Collector]:
             shutil.rmtree(spool)
 
 
-def _loaded(device: str, directory: Path, rate: int, seconds: float) -> Load:
+def _measure_load(device: str, directory: Path, rate: int, seconds: float) -> Load:
     with _collecting(device, directory / "spool") as collector:
         before_ns = collector.process_ns()
         time.sleep(IDLE_SECONDS)
@@ -267,7 +267,7 @@ def _measure_names(device: str, directory: Path, count: int) -> NameLoad:
         untraced, data, token = (Path(folder) / name for name in ("files", "data", "token"))
         untraced.mkdir()
         token.write_text(token_of(str(data), "bench"))
-        with Serving(str(data)) as server:
+        with FleetServer(str(data)) as server:
             options = ["--server", server.url, "--token-file", str(token)]
             options += ["--segment-seconds", str(NAMES_SEGMENT_SECONDS)]
             with _collecting(device, directory / "spool", *options) as collector:
@@ -281,7 +281,7 @@ def _measure_names(device: str, directory: Path, count: int) -> NameLoad:
     return NameLoad(collector.memory, len(sent), lost)
 
 
-def _alone(device: str, directory: Path) -> SegmentWrites:
+def _segment_writes(device: str, directory: Path) -> SegmentWrites:
     """Segments of some seconds, each deleted when it is there, as if it had been sent."""
     spool = directory / "spool"
     with _collecting(device, spool, "--segment-seconds", str(ALONE_SECONDS)):

@@ -49,7 +49,7 @@ class Row:
         return 1 / self.syncs[1] if self.syncs and self.syncs[1] else None
 
 
-def compared(subject: str, own: Run, others: Peers, turns: int) -> list[Row]:
+def compare(subject: str, own: Run, others: Peers, turns: int) -> list[Row]:
     """Let all take turns; the order is reversed from one turn to the next."""
     found: dict[str, list[float]] = {"": [], **{name: [] for name in others}}
     runs = {"": own, **{name: run for name, (_, run) in others.items()}}

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.comparison import compared, show
+from bench.comparison import compare, show
 from jojlab.campaign.images import images_of
 from jojlab.campaign.jobs import jobs_of
 from jojlab.experiment.plan import plan
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     snapshot(cache, job.image, _machine(job))  # no part of what is compared
     with TemporaryDirectory(prefix="joj-") as temporary:
         peer = _peer_image(cache, Path(temporary) / "init")
-        rows = compared(
+        rows = compare(
             "states after power cuts, ext4",
             lambda: _judge_states(cache, job),
             {"dm-log-writes": (GOAL, lambda: asyncio.run(_judge_as_peer(cache, peer)))},

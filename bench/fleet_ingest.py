@@ -94,14 +94,14 @@ def _time_server(
     tokens = [enrol(store, f"device-{number}", 0) for number in range(devices)]
     command = ("-m", "jojlab", "fleet", "serve", "--data", folder, "--port", "0",
                "--compact-every", "0")  # fmt: skip
-    return _timed(command, segments, count, tokens, checkout)
+    return _time_uploads(command, segments, count, tokens, checkout)
 
 
 def _time_peer(segments: Sequence[bytes], count: int, folder: str) -> float:
-    return _timed(("-c", _PEER, folder), segments, count, ["none"])
+    return _time_uploads(("-c", _PEER, folder), segments, count, ["none"])
 
 
-def _timed(
+def _time_uploads(
     command: Sequence[str],
     segments: Sequence[bytes],
     count: int,

@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             answers.append(_print(EngineName.spark, _in_process(made, EngineName.spark, address)))
     if len(answers) < 2:
         return 0
-    differing = [name for name in answers[0].rows if not _same(answers, name)]
+    differing = [name for name in answers[0].rows if not _is_equal_answer(answers, name)]
     print(f"rows differ: {', '.join(differing)}" if differing else "all rows are equal")
     return 1 if differing else 0
 
@@ -181,7 +181,7 @@ def _print(engine: EngineName, answer: EngineAnswer) -> EngineAnswer:
     return answer
 
 
-def _same(answers: Sequence[EngineAnswer], question: str) -> bool:
+def _is_equal_answer(answers: Sequence[EngineAnswer], question: str) -> bool:
     one, other = (each.rows[question] for each in answers)
     return len(one) == len(other) and all(
         left.keys() == right.keys() and all(_equal(left[name], right[name]) for name in left)

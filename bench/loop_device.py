@@ -28,7 +28,7 @@ def loop_device(size_bytes: int) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def mounted(device: str, *options: str) -> Iterator[Path]:
+def new_ext4(device: str, *options: str) -> Iterator[Path]:
     """A new ext4 on a device, made with these options; nothing of it is written later."""
     lazy = "lazy_itable_init=0,lazy_journal_init=0"
     subprocess.run(["mkfs.ext4", "-q", "-F", "-E", lazy, *options, device], check=True)

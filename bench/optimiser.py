@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--matrices", type=int, default=20, help="made matrices (20)")
     asked = parser.parse_args(arguments)
     space = insert_space(Guarantee.DURABLE)
-    ways: dict[str, Callable[[Space, Cost, int, int], float]] = {"random draws": _drawn}
+    ways: dict[str, Callable[[Space, Cost, int, int], float]] = {"random draws": _least_by_drawing}
     try:
         importlib.import_module("optuna")
         ways["Optuna, TPE"] = _least_by_tpe
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in range(asked.matrices):
         cost_of = cost(space, str(number))
         least = min(map(cost_of, space.candidates))
-        ours = search(space, _measured(cost_of))
+        ours = search(space, _measure_of(cost_of))
         taken = {name: way(space, cost_of, len(ours), number) for name, way in ways.items()}
         taken["joj advise"] = cost_of(ranking(space, ours)[0])
         for name, value in taken.items():
@@ -72,11 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if ours_near == sum(ratio <= NEAR for ratio in best.ratios) else 1
 
 
-def _measured(cost_of: Cost) -> Measure:
+def _measure_of(cost_of: Cost) -> Measure:
     return lambda candidates: {each: cost_of(each) for each in candidates}
 
 
-def _drawn(space: Space, cost_of: Cost, cases: int, seed: int) -> float:
+def _least_by_drawing(space: Space, cost_of: Cost, cases: int, seed: int) -> float:
     """Return the least of as many settings, drawn from the whole matrix."""
     return min(map(cost_of, random.Random(seed).sample(space.candidates, cases)))
 

@@ -65,7 +65,7 @@ def fio(directory: Path, mode: str, count: int, extra: Sequence[str] = ()) -> fl
     return float(answer["jobs"][0]["write"]["iops"])
 
 
-def bare(program: Path, directory: Path, count: int) -> float:
+def run_loop(program: Path, directory: Path, count: int) -> float:
     """Run the bare loop."""
     path = directory / f"bare-{os.getpid()}"
     try:
@@ -74,7 +74,7 @@ def bare(program: Path, directory: Path, count: int) -> float:
         path.unlink(missing_ok=True)
 
 
-def compiled(folder: Path) -> Path:
+def compile_loop(folder: Path) -> Path:
     """Compile the bare loop into a folder."""
     program = folder / "bare_pwrite"
     source = Path(__file__).with_name("bare_pwrite.c")

@@ -30,7 +30,7 @@ class Memory:
         """All of it, mapped maps once."""
         return self.collector_bytes + self.uploader_bytes + self.map_bytes - self.mapped_bytes
 
-    def most(self, other: Memory) -> Memory:
+    def largest(self, other: Memory) -> Memory:
         """The larger of each."""
         pairs = {name: max(value, getattr(other, name)) for name, value in vars(self).items()}
         return replace(self, **pairs)

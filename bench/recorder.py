@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from bench import peers
 from bench.bpf import Runs, runs_of, timed_runs
-from bench.comparison import MEMORY, Peers, Row, arguments_of, compared, show, show_when_interrupted
+from bench.comparison import MEMORY, Peers, Row, arguments_of, compare, show, show_when_interrupted
 from jojlab.foundation.places import agent_path
 
 Found = TypeVar("Found")
@@ -87,28 +87,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     by = ("ebpf", "ptrace") if os.geteuid() == 0 else ("ptrace",)
     with show_when_interrupted(rows), TemporaryDirectory(prefix="joj-") as temporary:
         out = Path(temporary)
-        peers.compiled(out)
+        peers.compile_loop(out)
         for what, operations, place, program in _programs(out, asked.directory):
             print(f"{what} ...", file=sys.stderr)
             is_synced = what == SYNCED
             turns = asked.turns * (SYNCED_TURNS if is_synced else 1)
             if is_synced and len(by) > 1:
-                added = _added(out, partial(_run_s, place, program), turns)
+                added = _measure_added_time(out, partial(_run_s, place, program), turns)
             timed = _synced_rate if is_synced else _rate
             run = partial(timed, operations, place, program, asked.time)
             others: Peers = {name: (1.0, partial(run, (*before, str(out / "strace"))))
                       for name, before in STRACES.items()}  # fmt: skip
             if len(by) > 1:
-                others["joj by ptrace"] = (1.0, partial(_recorded, out, run, ("--by", by[1])))
+                others["joj by ptrace"] = (1.0, partial(_run_recorded, out, run, ("--by", by[1])))
             others["alone"] = (NONE, partial(run, ()))
-            ours = partial(_recorded, out, run, ("--by", by[0]))
-            rows += compared(f"{what}, {by[0]}", ours, others, turns)
+            ours = partial(_run_recorded, out, run, ("--by", by[0]))
+            rows += compare(f"{what}, {by[0]}", ours, others, turns)
         print("SQL ...", file=sys.stderr)
         program = [sys.executable, "-I", "-S", "-c", BOUND]
         run = partial(_rate, STATEMENTS, MEMORY, program, asked.time)
-        rows += compared(
+        rows += compare(
             "statements with 3 values, --sql",
-            partial(_recorded, out, run, ("--sql",)),
+            partial(_run_recorded, out, run, ("--sql",)),
             {"alone": (NONE, partial(run, ()))},
             asked.turns,
         )
@@ -127,13 +127,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(row.is_met for row in rows) and (added is None or added.is_met) else 1
 
 
-def _added(out: Path, run: Callable[[Sequence[str]], tuple[float, float]], turns: int) -> AddedTime:
+def _measure_added_time(
+    out: Path, run: Callable[[Sequence[str]], tuple[float, float]], turns: int
+) -> AddedTime:
     """Let the program run alone and recorded by eBPF in turns."""
     pairs = []
     for turn in range(turns):
         found = {}
         for recorded in (True, False) if turn % 2 else (False, True):
-            found[recorded] = _recorded(out, run, ("--by", "ebpf")) if recorded else run(())
+            found[recorded] = _run_recorded(out, run, ("--by", "ebpf")) if recorded else run(())
         (alone_s, alone_cpu_s), (_, cpu_s) = found[False], found[True]
         pairs.append((cpu_s - alone_cpu_s, alone_s))
     low, share, high = statistics.quantiles((a / b for a, b in pairs), n=4, method="inclusive")
@@ -243,7 +245,7 @@ def _cpu_s() -> float:
 _CLOCKS = {"wall": time.perf_counter, "cpu": _cpu_s}
 
 
-def _recorded(
+def _run_recorded(
     out: Path, run: Callable[[Sequence[str]], Found], options: Sequence[str] = ()
 ) -> Found:
     folder = out / "recording"

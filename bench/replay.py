@@ -24,7 +24,7 @@ from bench.comparison import (
     Row,
     add_mobibench,
     arguments_of,
-    compared,
+    compare,
     show,
     show_when_interrupted,
 )
@@ -55,14 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("no Mobibench: skipped; name its binary with --mobibench", file=sys.stderr)
         for what, place, mix in _scripts(asked.directory) if asked.mobibench else ():
             print(f"{what} ...", file=sys.stderr)
-            script = _written(out / "fast.mobigen", random_script(mix, CALLS, 0))
+            script = _write_script(out / "fast.mobigen", random_script(mix, CALLS, 0))
             others: Peers = {
                 f"Mobibench {number} -g": (GOAL_RATIO, partial(_mobibench, program, place, script))
                 for number, program in enumerate(asked.mobibench, 1)
             }
-            rows += compared(what, partial(_replay_rate, place, script), others, asked.turns)
+            rows += compare(what, partial(_replay_rate, place, script), others, asked.turns)
         print("calls at their times ...", file=sys.stderr)
-        script = _written(out / "timed.mobigen", random_script(MIX, TIMED_CALLS, INTERVAL_US))
+        script = _write_script(out / "timed.mobigen", random_script(MIX, TIMED_CALLS, INTERVAL_US))
         late = [_late_ns(MEMORY, script) for _ in range(asked.turns)]
     late_ns = {name: statistics.median(turn[name] for turn in late) for name in ("p50", "p99")}
     is_late = late_ns["p99"] > GOAL_LATE_NS
@@ -111,7 +111,7 @@ def _scripts(disk: Path) -> Iterator[tuple[str, Path, dict[str, int]]]:
     yield "the same with syncs, on disk", disk, {**MIX, "fsync": SYNC_SHARE}
 
 
-def _written(path: Path, lines: Iterator[str]) -> Path:
+def _write_script(path: Path, lines: Iterator[str]) -> Path:
     path.write_text("".join(f"{line}\n" for line in lines))
     return path
 

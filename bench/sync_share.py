@@ -84,10 +84,10 @@ def _record(data: Path) -> list[str]:
 def _calls(data: Path) -> list[Call]:
     command = ["perf", "script", "-i", str(data), "--ns", "-F", "tid,time,event"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    return list(paired(lines))
+    return list(pair_calls(lines))
 
 
-def paired(lines: Iterable[str]) -> Iterable[Call]:
+def pair_calls(lines: Iterable[str]) -> Iterable[Call]:
     """Yield the calls in perf script's lines: `7229 24352.461286681: syscalls:sys_exit_fsync:`."""
     begun: dict[str, float] = {}
     for line in lines:

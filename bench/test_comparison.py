@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import recorder, replay, workload
-from bench.comparison import Row, compared, show_when_interrupted
+from bench.comparison import Row, compare, show_when_interrupted
 
 Main = Callable[[Sequence[str]], int]
 MAINS = pytest.mark.parametrize("main", [workload.main, replay.main, recorder.main])
@@ -26,7 +26,7 @@ def test_the_ratio_is_the_median_of_the_turns_own_ratios() -> None:
         called.append("theirs")
         return next(theirs_s)
 
-    (row,) = compared("subject", own, {"peer": (0.9, peer)}, 5)
+    (row,) = compare("subject", own, {"peer": (0.9, peer)}, 5)
     # Of the turns: 1, 2, 0.5, 4, 1; the ratio of the medians would be 0.8.
     assert (row.ratio, row.spread) == (1.0, (1.0, 2.0))
     assert (row.own_rate, row.peer_rate) == (40.0, 50.0)

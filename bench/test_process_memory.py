@@ -26,7 +26,7 @@ def test_maps_that_are_mapped_are_found_and_counted_once() -> None:
     assert mapped_bytes(SMAPS) == 8192 << 10
     memory = Memory(100, 20, 30, 10)
     assert memory.whole_bytes == 140
-    assert memory.most(Memory(1, 50, 1, 1)) == Memory(100, 50, 30, 10)
+    assert memory.largest(Memory(1, 50, 1, 1)) == Memory(100, 50, 30, 10)
 
 
 def test_a_child_has_its_own_peak_and_not_its_parent_s() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench import peers
-from bench.sync_share import agent_under, paired
+from bench.sync_share import agent_under, pair_calls
 
 
 def test_the_agent_runs_below_a_program_that_is_its_parent(tmp_path: Path) -> None:
@@ -25,4 +25,4 @@ def test_calls_are_paired_by_thread() -> None:
         " 8 3.000000000:  syscalls:sys_exit_fdatasync: ",
         " 7 4.250000000:      syscalls:sys_exit_fsync: ",
     ]
-    assert list(paired(lines)) == [(2.5, 3.0), (2.0, 4.25)]
+    assert list(pair_calls(lines)) == [(2.5, 3.0), (2.0, 4.25)]

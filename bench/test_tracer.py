@@ -35,7 +35,7 @@ def test_a_goal_is_missed_by_a_little() -> None:
 def test_programs_of_bpf_that_ran_before_are_left_out_of_the_cost() -> None:
     before = Reading(10.0, {"calls": Runs(50, 5000.0)})
     now = Reading(12.0, {"calls": Runs(1050, 105_000.0), "new": Runs(1, 7.0)})
-    assert now.since(before) == {"calls": Runs(1000, 100_000.0), "new": Runs(1, 7.0)}
+    assert now.runs_since(before) == {"calls": Runs(1000, 100_000.0), "new": Runs(1, 7.0)}
     assert Turn(10, 5.0, WatchCost({"a": Runs(1, 30.0), "b": Runs(2, 70.0)}, 200.0)).bpf_ns == 10
 
 
@@ -50,7 +50,7 @@ def test_programs_that_do_nothing_are_counted() -> None:
             before = runs_of(os.getpid())
             for _ in range(1009):
                 os.getppid()
-            ran = Reading(0, runs_of(os.getpid())).since(Reading(0, before))
+            ran = Reading(0, runs_of(os.getpid())).runs_since(Reading(0, before))
     finally:
         setting.write_text(was)
     assert set(ran) == {"block_bio_queue", "block_rq_issue", "block_rq_comple", *_CALLS}

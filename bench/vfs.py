@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.comparison import Peers, Row, arguments_of, compared, show, show_when_interrupted
+from bench.comparison import Peers, Row, arguments_of, compare, show, show_when_interrupted
 from jojlab.foundation.places import cure_folder
 
 COMMITS = 200
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             own = partial(run, mode=vfs.mode, vfs=vfs)
             time = "processor" if uses_processor_time else "real time"
             subject = f"{databases} databases, vfs = {vfs.name}, {time}"
-            rows += compared(subject, own, peers, asked.turns)
+            rows += compare(subject, own, peers, asked.turns)
     print(json.dumps([asdict(row) for row in rows])) if asked.json else show(rows)
     return 0 if all(row.is_met for row in rows) else 1
 

@@ -38,7 +38,7 @@ class Reading:
     programs: dict[str, Runs] = field(default_factory=dict)
     process_ns: float = 0
 
-    def since(self, before: Reading) -> dict[str, Runs]:
+    def runs_since(self, before: Reading) -> dict[str, Runs]:
         """Return what the programs ran from then to now."""
         programs = self.programs.items()
         return {name: runs - before.programs.get(name, Runs()) for name, runs in programs}
@@ -66,7 +66,9 @@ class WatchCost:
         time.sleep(1)
         self._before = self._read()
         scale = 1 / (self._before.time - first.time)
-        self._idle = {name: runs.times(scale) for name, runs in self._before.since(first).items()}
+        self._idle = {
+            name: runs.times(scale) for name, runs in self._before.runs_since(first).items()
+        }
 
     def measure(self) -> None:
         """The load has ended, and the watcher has not."""
@@ -74,7 +76,7 @@ class WatchCost:
         seconds = now.time - self._before.time
         self.programs = {
             name: runs - self._idle.get(name, Runs()).times(seconds)
-            for name, runs in now.since(self._before).items()
+            for name, runs in now.runs_since(self._before).items()
         }
         self.process_ns = now.process_ns - self._before.process_ns
 

@@ -20,7 +20,7 @@ from bench.comparison import (
     Run,
     add_mobibench,
     arguments_of,
-    compared,
+    compare,
     show,
     show_when_interrupted,
 )
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with show_when_interrupted(rows), TemporaryDirectory(prefix="joj-") as temporary:
         for what, ours, others in comparisons(options, Path(temporary)):
             print(f"{what} ...", file=sys.stderr)
-            rows += compared(what, ours, others, options.turns)
+            rows += compare(what, ours, others, options.turns)
         if options.mobibench and sync_share.is_there():
             rows[:] = [with_syncs(row, options) for row in rows]
     if options.json:
@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def comparisons(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Run, Peers]]:
     """Yield what is compared: our run, and by peer the goal and its run."""
     disk: Path = options.directory
-    has_fio = _there("fio", "fio")
+    has_fio = _is_installed("fio", "fio")
     others: Peers = {}
-    if _there("cc", "the bare loop"):
-        others["bare loop"] = (0.9, partial(_bare, folder))
+    if _is_installed("cc", "the bare loop"):
+        others["bare loop"] = (0.9, partial(_loop_rate, folder))
     if has_fio:
         others["fio psync"] = (1.0, partial(peers.fio, MEMORY, "write", BUFFERED_WRITES))
     settings = peers.file_write("sequential", "none", BUFFERED_WRITES)
@@ -106,14 +106,14 @@ def _programs_by_version(programs: Sequence[Path]) -> dict[str, Path]:
     }
 
 
-def _bare(folder: Path) -> float:
+def _loop_rate(folder: Path) -> float:
     program = folder / "bare_pwrite"
     if not program.exists():
-        peers.compiled(folder)
-    return peers.bare(program, MEMORY, BUFFERED_WRITES)
+        peers.compile_loop(folder)
+    return peers.run_loop(program, MEMORY, BUFFERED_WRITES)
 
 
-def _there(program: str, subject: str) -> bool:
+def _is_installed(program: str, subject: str) -> bool:
     if shutil.which(program):
         return True
     print(f"{program} is not installed: {subject} is skipped", file=sys.stderr)

@@ -15,7 +15,7 @@ from jojlab.cli import app
 from jojlab.command_line.group import Group
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run, run_of, wal_capture
-from tests.inside import joj
+from tests.this_process import joj
 
 WAL = "filesystem=ext4,journal_mode=wal"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 
 needs_browser = pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium here")
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 
 HOST = "127.0.0.1"
 WORKERS = 2

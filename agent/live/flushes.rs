@@ -1,7 +1,7 @@
 //! Flushes that the block layer makes, on the running kernel: whom each is for. Needs what
 //! support.rs says.
 
-use crate::support::{assert_complete, mounted};
+use crate::support::{assert_complete, mount_disk};
 
 /// After two seconds an unknown bio is nobody's, and no longer from before the tracing.
 const WORKLOAD: &str = r#"
@@ -20,7 +20,7 @@ for round in range(5):
 /// the device takes at once, it is cut, and the parts are flushed for by themselves.
 #[test]
 fn flushes_for_parts_of_a_bio_are_of_the_whole() {
-    let Some(mounted) = mounted("xfs", "logbsize=256k", 16) else { return };
+    let Some(mounted) = mount_disk("xfs", "logbsize=256k", 16) else { return };
     let capture = mounted.trace(&["python3", "-c", WORKLOAD]);
     assert_complete(&capture);
     let rows = capture["requests"].as_array().unwrap();

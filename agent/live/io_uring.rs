@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use crate::support::{assert_complete, file, mounted, written};
+use crate::support::{assert_complete, file, mount_disk, written_data};
 use io_uring::{IoUring, opcode, squeue, types};
 use serde_json::Value;
 
@@ -97,10 +97,10 @@ fn workload() {
 
 fn check(capture: &Value) {
     assert_complete(capture);
-    assert_eq!(written(capture, "/new").0, 2 * 4096);
-    assert_eq!(written(capture, "/after/nested").0, 2 * 4096);
+    assert_eq!(written_data(capture, "/new").0, 2 * 4096);
+    assert_eq!(written_data(capture, "/after/nested").0, 2 * 4096);
     for name in ["/later", "/farther", "/other", "/one"] {
-        assert_eq!(written(capture, name).0, 4096, "{name}");
+        assert_eq!(written_data(capture, name).0, 4096, "{name}");
     }
     for (now, before) in [("/new", "/old"), ("/later", "/late"), ("/one", "/other")] {
         let history = file(capture, now)["path_history"].as_str().unwrap();
@@ -126,7 +126,7 @@ fn check(capture: &Value) {
 }
 
 fn live(filesystem: &str) {
-    let Some(mounted) = mounted(filesystem, "defaults", 0) else { return };
+    let Some(mounted) = mount_disk(filesystem, "defaults", 0) else { return };
     let program = std::env::current_exe().unwrap().display().to_string();
     // What the tracer prints goes to the same standard output.
     let quietly = r#"exec "$0" --exact io_uring::workload --ignored >&2"#;

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::{assert_complete, file, mounted, run, skipped, written};
+use crate::support::{assert_complete, file, mount_disk, note_skip, run, written_data};
 
 /// In a chroot and in a mount namespace, each with files of the same paths as those that are
 /// traced; and in a chroot that is in what is traced. What it is given: mount point, an empty
@@ -54,7 +54,7 @@ os.unlink(f"{mount_point}/a/deleted")
 
 #[test]
 fn a_file_keeps_its_name_when_one_of_the_same_path_elsewhere_is_renamed() {
-    let Some(mounted) = mounted("ext4", "defaults", 0) else { return };
+    let Some(mounted) = mount_disk("ext4", "defaults", 0) else { return };
     let other = tempfile::tempdir().unwrap();
     let places = [&mounted.mountpoint, other.path()].map(|path| path.display().to_string());
     let [mount_point, other] = &places;
@@ -63,8 +63,8 @@ fn a_file_keeps_its_name_when_one_of_the_same_path_elsewhere_is_renamed() {
     let database = file(&capture, "/a/b.db");
     let history = database["path_history"].as_str().unwrap();
     assert_eq!((&database["file_kind"], history.matches("path").count()), (&"db".into(), 1));
-    assert_eq!(written(&capture, "/a/b.db").0, 2 * 8192);
-    assert_eq!(written(&capture, "/a/moved.txt").0, 8192);
+    assert_eq!(written_data(&capture, "/a/b.db").0, 2 * 8192);
+    assert_eq!(written_data(&capture, "/a/moved.txt").0, 8192);
     for (path, unlinked) in [("/a/gone", false), ("/a/deleted", true)] {
         assert_eq!(file(&capture, path)["unlinked"], unlinked, "{path}");
     }
@@ -107,7 +107,7 @@ void _start(void)
 
 #[test]
 fn calls_of_a_32_bit_program_are_what_they_are_to_it() {
-    let Some(mounted) = mounted("ext4", "defaults", 0) else { return };
+    let Some(mounted) = mount_disk("ext4", "defaults", 0) else { return };
     let folder = tempfile::tempdir().unwrap();
     let paths = ["old.c", "old"].map(|name| folder.path().join(name).display().to_string());
     let [source, program] = &paths;
@@ -116,7 +116,7 @@ fn calls_of_a_32_bit_program_are_what_they_are_to_it() {
     run("cc", &[&flags[..], &["-o", program, source]].concat()).unwrap();
     let alone = std::process::Command::new(program).current_dir(folder.path()).status().unwrap();
     if alone.code().is_none() {
-        skipped("this kernel has no 32-bit calls");
+        note_skip("this kernel has no 32-bit calls");
         return;
     }
     assert!(alone.success(), "{alone}");
@@ -124,7 +124,7 @@ fn calls_of_a_32_bit_program_are_what_they_are_to_it() {
     assert_complete(&capture);
     let reason = "1 sync of 32-bit or x32 programs, whose commits are not found";
     assert_eq!(capture["incomplete_reasons"], json!([reason]));
-    assert_eq!(written(&capture, "/new.db").0, 8192);
+    assert_eq!(written_data(&capture, "/new.db").0, 8192);
     assert!(file(&capture, "/new.db")["path_history"].as_str().unwrap().contains("/old.db"));
     let calls = |column: &str| {
         let requests = capture["requests"].as_array().unwrap().iter();

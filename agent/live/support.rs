@@ -20,9 +20,9 @@ static FILESYSTEM_COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A new filesystem; None where this machine has no tracer or no such filesystem, with the reason
 /// told. Whatever else goes wrong fails the test.
-pub fn mounted(filesystem: &str, options: &str, max_sectors_kb: u32) -> Option<MountedDisk> {
+pub fn mount_disk(filesystem: &str, options: &str, max_sectors_kb: u32) -> Option<MountedDisk> {
     if let Some(reason) = lacking(filesystem) {
-        skipped(&reason);
+        note_skip(&reason);
         return None;
     }
     Some(MountedDisk::new(filesystem, options, max_sectors_kb).unwrap())
@@ -42,7 +42,7 @@ fn lacking(filesystem: &str) -> Option<String> {
 
 /// Says that the tests of this program leave something out; fails where tests/skips.toml must list
 /// that, and does not (CONTRIBUTING.md, "Skips").
-pub fn skipped(reason: &str) {
+pub fn note_skip(reason: &str) {
     let program = "agent/live";
     let is = |name: &str, values: &[&str]| {
         std::env::var(name).is_ok_and(|value| values.contains(&value.as_str()))
@@ -212,7 +212,7 @@ pub fn file<'a>(capture: &'a Value, path: &str) -> &'a Value {
 }
 
 /// Bytes written of a file's data, and their sectors.
-pub fn written(capture: &Value, path: &str) -> (i64, BTreeSet<i64>) {
+pub fn written_data(capture: &Value, path: &str) -> (i64, BTreeSet<i64>) {
     let id = &file(capture, path)["file_id"];
     let (mut bytes, mut sectors) = (0, BTreeSet::new());
     for run in capture["page_runs"].as_array().unwrap() {

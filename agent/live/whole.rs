@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::support::{assert_complete, file, mounted, run, written};
+use crate::support::{assert_complete, file, mount_disk, run, written_data};
 use serde_json::Value;
 
 /// Sizes are chosen so that the whole pages written can be counted by hand.
@@ -64,10 +64,10 @@ fn extents(path: &Path) -> BTreeSet<i64> {
 
 fn check(capture: &Value) {
     assert_complete(capture);
-    assert_eq!(written(capture, "/renamed").0, (5 + 6 + 6) * 4096);
-    assert_eq!(written(capture, "/after/nested").0, 2 * 4096);
-    assert_eq!(written(capture, "/source").0, 1 << 20);
-    assert_eq!(written(capture, "/direct").0, 2 << 20);
+    assert_eq!(written_data(capture, "/renamed").0, (5 + 6 + 6) * 4096);
+    assert_eq!(written_data(capture, "/after/nested").0, 2 * 4096);
+    assert_eq!(written_data(capture, "/source").0, 1 << 20);
+    assert_eq!(written_data(capture, "/direct").0, 2 << 20);
     let renamed = file(capture, "/renamed");
     assert_eq!(renamed["unlinked"], true);
     assert!(renamed["path_history"].as_str().unwrap().contains(r#""path":"/plain""#));
@@ -94,13 +94,13 @@ fn check(capture: &Value) {
 }
 
 fn live(filesystem: &str, placed_as_mapped: bool) {
-    let Some(mounted) = mounted(filesystem, "defaults", 0) else { return };
+    let Some(mounted) = mount_disk(filesystem, "defaults", 0) else { return };
     let capture = mounted.trace(&["python3", "-c", WORKLOAD]);
     check(&capture);
     if placed_as_mapped {
         let extents = extents(&mounted.mountpoint.join("direct"));
         assert_eq!(extents.len(), (2 << 20) / 512);
-        assert_eq!(written(&capture, "/direct").1, extents);
+        assert_eq!(written_data(&capture, "/direct").1, extents);
     }
 }
 

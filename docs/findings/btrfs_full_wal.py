@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from loop_disk import folder, mounted, run, verdict
+from loop_disk import folder, new_filesystem, run, verdict
 
 ROWS, UPDATES, SMALLEST_BYTES = 300, 2000, 4096
 # By words: the filesystem, whether its folder writes in place, and two PRAGMAs.
@@ -65,7 +65,7 @@ def write(place: str, journal_mode: str, locking_mode: str) -> None:
 
 def end_of(filesystem: str, in_place: bool, *modes: str) -> str:
     """Return how the program ends, in words."""
-    with folder() as work, mounted(work / "image", filesystem) as (_, at):
+    with folder() as work, new_filesystem(work / "image", filesystem) as (_, at):
         place = at / "data"
         place.mkdir()
         if in_place:

@@ -46,7 +46,7 @@ def loop_device(image: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def mounted(image: Path, filesystem: str, *mkfs_options: str) -> Iterator[tuple[str, Path]]:
+def new_filesystem(image: Path, filesystem: str, *mkfs_options: str) -> Iterator[tuple[str, Path]]:
     """Yield the device of a new filesystem, and where it is mounted."""
     with loop_device(image) as device:
         run(f"mkfs.{filesystem}", "-q", *mkfs_options, device)

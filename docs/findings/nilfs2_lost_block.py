@@ -12,7 +12,7 @@ import os
 from itertools import pairwise
 from pathlib import Path
 
-from loop_disk import copy, folder, mounted, mounted_copy, need_nilfs2, verdict
+from loop_disk import copy, folder, mounted_copy, need_nilfs2, new_filesystem, verdict
 from nilfs2_log import BLOCK_BYTES, SEGMENT_BLOCKS, SUFILE, end_log, put, read_disk, read_parts
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     live = bytes(range(1, 256)) * 90
     with folder() as work:
         image = work / "image"
-        with mounted(image, "nilfs2", "-B", str(SEGMENT_BLOCKS)) as (_, at):
+        with new_filesystem(image, "nilfs2", "-B", str(SEGMENT_BLOCKS)) as (_, at):
             write(at / "before", bytes(2 * SEGMENT_BLOCKS * BLOCK_BYTES))
             write(at / "live", live)
             for number in range(60):

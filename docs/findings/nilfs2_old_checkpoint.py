@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from loop_disk import copy, folder, mounted, mounted_copy, need_nilfs2, verdict
+from loop_disk import copy, folder, mounted_copy, need_nilfs2, new_filesystem, verdict
 from nilfs2_log import (
     BLOCK_BYTES,
     CPFILE,
@@ -56,7 +56,7 @@ def main() -> None:
     need_nilfs2()
     with folder() as work:
         image = work / "image"
-        with mounted(image, "nilfs2", "-B", str(SEGMENT_BLOCKS)) as (_, at):
+        with new_filesystem(image, "nilfs2", "-B", str(SEGMENT_BLOCKS)) as (_, at):
             (at / "numbers").touch()
             for number in range(1, 61):
                 write(at, number, 3)

@@ -12,7 +12,7 @@ import re
 import struct
 from pathlib import Path
 
-from loop_disk import SECTOR_BYTES, copy, folder, mounted, mounted_copy, run, verdict
+from loop_disk import SECTOR_BYTES, copy, folder, mounted_copy, new_filesystem, run, verdict
 
 BLOCK_BYTES = 4096
 # Of jbd2's headers, which are big-endian: magic, block type, transaction (include/linux/jbd2.h).
@@ -68,7 +68,7 @@ def main() -> None:
     """Tear the commit block of the last sync, and tell what mount and e2fsck -p say."""
     with folder() as work:
         image = work / "image"
-        with mounted(image, "ext4", "-b", "4096", "-J", "size=4") as (device, at):
+        with new_filesystem(image, "ext4", "-b", "4096", "-J", "size=4") as (device, at):
             for number in range(SYNCS):
                 write_and_sync(at / f"synced-{number}")
             blocks = journal_blocks(device)

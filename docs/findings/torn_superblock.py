@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from loop_disk import SECTOR_BYTES, copy, folder, mounted, mounted_copy, run, verdict
+from loop_disk import SECTOR_BYTES, copy, folder, mounted_copy, new_filesystem, run, verdict
 
 SLOT_BYTES = 4096
 CONTENT = b"x" * 9000
@@ -36,7 +36,7 @@ def refused_mounts(filesystem: str) -> int:
     begin, refusals = BEGIN_BYTES[filesystem], 0
     with folder() as work:
         image = work / "image"
-        with mounted(image, filesystem) as (_, at):
+        with new_filesystem(image, filesystem) as (_, at):
             (at / "committed").write_bytes(CONTENT)
             run("sync", "--file-system", at)
             with (at / "synced").open("wb", buffering=0) as file:

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from loop_disk import SECTOR_BYTES, copy, folder, mounted, mounted_copy, run, verdict
+from loop_disk import SECTOR_BYTES, copy, folder, mounted_copy, new_filesystem, run, verdict
 
 BLOCK_BYTES = 4096
 FILES = {f"file-{number:04}" for number in range(60)}
@@ -44,7 +44,7 @@ def main() -> None:
     """Tear the block in two ways, and tell what mount and xfs_repair say."""
     with folder() as work:
         image = work / "image"
-        with mounted(image, "xfs") as (_, at):
+        with new_filesystem(image, "xfs") as (_, at):
             directory = at / "synced"
             directory.mkdir()
             for name in FILES:

@@ -92,7 +92,7 @@ class Script:
         )
 
 
-def shared(total: int, parts: int, drawn: random.Random, least: int = 1) -> list[int]:
+def split_unevenly(total: int, parts: int, drawn: random.Random, least: int = 1) -> list[int]:
     """Divide a total: at least so much each, and a few parts have much."""
     sizes = [least] * parts
     for _ in range(total - least * parts):
@@ -131,9 +131,9 @@ def make_scripts(app: App, seed: int) -> str:
     groups = (app.transactions + app.bare_syncs) // SHARE
     # A fifth of the threads use SQLite, the first of them most.
     threads = max(2, app.threads // 5)
-    journaled = shared(app.journal_pages // SHARE, app.transactions // SHARE, drawn)
+    journaled = split_unevenly(app.journal_pages // SHARE, app.transactions // SHARE, drawn)
     journaled += [0] * (groups - len(journaled))
-    written = shared(app.database_pages // SHARE, groups, drawn)
+    written = split_unevenly(app.database_pages // SHARE, groups, drawn)
     moments = _bursts(groups, drawn)
     for begin_us, old, new in zip(moments, journaled, written, strict=True):
         thread = 1 + int(threads * drawn.random() ** 3)
@@ -156,16 +156,16 @@ def _bursts(count: int, drawn: random.Random) -> list[int]:
 def _files(script: Script, app: App, threads: int, drawn: random.Random) -> None:
     """Small files and caches, which the other threads read and write without a sync."""
     rounds = max(1, app.looks // SHARE // 3)
-    writes = shared(app.writes // SHARE, rounds, drawn)
-    reads = shared(app.reads // SHARE, rounds, drawn)
-    preads = shared(app.preads // SHARE, rounds, drawn)
+    writes = split_unevenly(app.writes // SHARE, rounds, drawn)
+    reads = split_unevenly(app.reads // SHARE, rounds, drawn)
+    preads = split_unevenly(app.preads // SHARE, rounds, drawn)
     size = max(1, app.written_bytes // app.writes)
     # What is left of the pwrite calls when those of transactions are made.
     of_journals = app.transactions + 3 * (app.journal_pages - app.transactions)
     others = max(0, app.pwrites - of_journals - app.database_pages)
     in_pages = (app.journal_pages + app.database_pages) * PAGE
     length = max(1, (app.pwritten_bytes - in_pages) // max(1, others))
-    pwrites = shared(others // SHARE, rounds, drawn, least=0)
+    pwrites = split_unevenly(others // SHARE, rounds, drawn, least=0)
     for number in range(rounds):
         path = f"/data/files/cache-{drawn.randrange(rounds // 2 + 1)}"
         descriptor = script.descriptor()

@@ -24,8 +24,8 @@ from jojlab.lab.lab import Lab
 from jojlab.lab.power_cuts import power_cuts
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import wal_capture
-from tests.cuts import answer, states
 from tests.images import unbootable_image
+from tests.power_cut_answers import answer, states
 
 SAFE = Case("case", complete({"journal_mode": "truncate"}))
 STATES = 8

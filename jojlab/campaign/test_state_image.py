@@ -10,7 +10,7 @@ from jojlab.campaign.state_image import WORST, find_state
 from jojlab.foundation.errors import UseError
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run
-from tests.cuts import cut, state
+from tests.power_cut_answers import cut, state
 
 WAL = "filesystem=ext4,journal_mode=wal"
 

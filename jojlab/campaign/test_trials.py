@@ -16,7 +16,7 @@ from jojlab.campaign.trials import (
 from jojlab.experiment.cases import Case, complete
 from jojlab.foundation.errors import UseError
 from jojlab.trace.power_cuts import FaultKind, PowerCuts
-from tests.cuts import answer, state
+from tests.power_cut_answers import answer, state
 
 PROGRAM = Case("mine", complete({"workload": "program", "program": "sh"}))
 

@@ -8,7 +8,7 @@ import pytest
 
 from jojlab.advise.advice import Adviser, Choice
 from jojlab.advise.search import Score
-from tests.inside import joj
+from tests.this_process import joj
 
 
 def test_no_table_is_printed_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

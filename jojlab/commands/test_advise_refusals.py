@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.inside import joj
+from tests.this_process import joj
 
 
 @pytest.mark.parametrize(

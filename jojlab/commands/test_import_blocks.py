@@ -7,7 +7,7 @@ from jojlab.commands.import_ import blocks
 from jojlab.foundation.errors import MachineError
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import make_run
-from tests.inside import joj
+from tests.this_process import joj
 
 TRACE = """\
   8,0    1        1     0.000001000   697  Q  WS 800 + 8 [sqlite3]

@@ -13,7 +13,7 @@ from jojlab.inspection.database import read_database
 from jojlab.inspection.storage import BlockDevice, Mount
 from jojlab.inspection.target import Target
 from jojlab.report import inspection
-from tests.inside import joj
+from tests.this_process import joj
 
 
 @pytest.fixture

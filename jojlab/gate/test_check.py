@@ -16,7 +16,7 @@ from jojlab.model.hazards import Doubt, Unknown
 from jojlab.report import gate
 from jojlab.report.gate import junit, markdown
 from tests.captures import CaptureBuilder, make_run, run_of, truncate_capture, wal_capture
-from tests.cuts import cut, states
+from tests.power_cut_answers import cut, states
 
 WAL = "filesystem=ext4,journal_mode=wal"
 EXT4_WAL = {"filesystem": "ext4", "journal_mode": "wal"}

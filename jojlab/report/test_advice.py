@@ -23,7 +23,7 @@ from jojlab.model.field import Value
 from jojlab.report.advice import durability_words, incomplete, over_limits, states_judged
 from jojlab.report.settings import concessions, lines_to_paste
 from jojlab.trace.power_cuts import NATIVE, PowerCuts
-from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
+from tests.power_cut_answers import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
 
 GIB = 1 << 30
 PAGE = "PRAGMA page_size"

@@ -22,7 +22,7 @@ from jojlab.report.shared import text
 from jojlab.report.shared.short_answer import MOST_COLUMNS, MOST_LINES
 from jojlab.trace.run_folder import RunFolder
 from tests.captures import CaptureBuilder, make_run, run_of, wal_capture
-from tests.cuts import COMMIT_BLOCK_LOG, cut, state, states
+from tests.power_cut_answers import COMMIT_BLOCK_LOG, cut, state, states
 
 TRUNCATE, WAL = (f"filesystem=ext4,journal_mode={mode}" for mode in ("truncate", "wal"))
 

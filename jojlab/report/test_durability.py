@@ -36,7 +36,7 @@ from jojlab.report.durability import (
 )
 from jojlab.report.shared import text
 from jojlab.trace.power_cuts import PowerCuts
-from tests.cuts import (
+from tests.power_cut_answers import (
     COMMIT_BLOCK_LOG,
     SUPERBLOCK_LOG,
     XFS_LOG,

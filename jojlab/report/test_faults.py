@@ -13,7 +13,7 @@ from jojlab.experiment.cases import complete
 from jojlab.report.faults import CaseFaults, faults_json, has_broken, print_faults, short_lines
 from jojlab.report.shared.console import QuietConsole
 from jojlab.trace.power_cuts import FaultFindings, PowerCuts, RemountFindings
-from tests.cuts import answer, state
+from tests.power_cut_answers import answer, state
 
 CASE = CaseSummary(
     "mine", "mine", complete({"workload": "program", "program": "sh", "check": "c"}), "ok", ""

@@ -18,8 +18,8 @@ from jojlab.report.answer import answer_lines
 from jojlab.report.page import report_html, write_report
 from jojlab.report.shared import vega
 from tests.captures import make_run
-from tests.cuts import cut, states
-from tests.hostile import HOSTILE, hostile_run
+from tests.hostile_run import HOSTILE, hostile_run
+from tests.power_cut_answers import cut, states
 
 WAL = "filesystem=ext4,journal_mode=wal"
 

@@ -14,7 +14,7 @@ from jojlab.experiment.cases import complete
 from jojlab.report.shared.console import READABLE, QuietConsole
 from jojlab.report.sync_needs import needs_json, print_needs, short_lines
 from jojlab.trace.power_cuts import PowerCuts
-from tests.cuts import answer, slot, smallest, state
+from tests.power_cut_answers import answer, slot, smallest, state
 
 PROGRAM = complete({"workload": "program", "program": "sh", "check": "check"})
 CASE = CaseSummary("mine", "mine", PROGRAM, "ok", "")

@@ -14,7 +14,7 @@ from jojlab.model.filesystems import SUPERBLOCK
 from jojlab.model.filesystems.ext4 import COMMIT_BLOCK
 from jojlab.model.filesystems.xfs import METADATA_BLOCK
 from jojlab.trace.power_cuts import JudgedState
-from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, XFS_LOG, state
+from tests.power_cut_answers import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, XFS_LOG, state
 
 
 def torn_block(log: str, *place: str, **more: Any) -> TornBlock | None:

@@ -17,7 +17,7 @@ from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
 from jojlab.trace.schema import table_schema
 from tests.captures import make_run, truncate_capture
-from tests.cuts import answer, cut, states
+from tests.power_cut_answers import answer, cut, states
 
 TRUNCATE = "filesystem=ext4,journal_mode=truncate"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.cache import Cache
-from tests import inside
-from tests.ended import SHOWS_STACKS
+from tests import this_process
+from tests.hangs import SHOWS_STACKS
 
 CHECKOUT = Path(__file__).parents[2]
 JOJ = (sys.executable, "-m", "jojlab")
@@ -62,10 +62,10 @@ class Lab:
             check=False,
         )
 
-    def inside(self, *arguments: str | Path) -> Ended:
+    def joj_here(self, *arguments: str | Path) -> Ended:
         """Run joj to its end in this process, whose default cache the lab's is (conftest.py)."""
         assert Cache.default().root == self.cache
-        return inside.joj(*arguments, folder=self.folder)
+        return this_process.joj(*arguments, folder=self.folder)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start joj in a process group of its own, as a shell does."""
@@ -110,7 +110,7 @@ def lab(cache: Cache, tmp_path: Path) -> Lab:
 
 
 @pytest.fixture(scope="session")
-def finished(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_run(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of SMALL; not to be changed."""
     lab = Lab(tmp_path_factory.mktemp("finished"), cache.root)
     answer = lab.joj("run", "first-look", *SMALL)

@@ -116,7 +116,7 @@ def test_an_experiment_is_one_file(copy: Copy) -> None:
 
 
 @pytest.mark.full
-def test_a_figure_is_its_question_and_its_row(copy: Copy, finished: Path) -> None:
+def test_a_figure_is_its_question_and_its_row(copy: Copy, finished_run: Path) -> None:
     copy.add(
         "jojlab/analysis/figures/largest_request.sql",
         """-- How large is the largest write of a commit? In bytes, by capture.
@@ -161,7 +161,7 @@ def test_the_largest_write_of_a_commit_counts(tmp_path: Path) -> None:
     )
     assert re.search(r"[2-9] passed", said)
     assert "largest_write_bytes" in [row["name"] for row in copy.json("list", "figures")]
-    [case] = copy.json("show", str(finished))["cases"]
+    [case] = copy.json("show", str(finished_run))["cases"]
     assert case["figures"]["largest_write_bytes"] >= 4096
 
 

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.command.conftest import JOJ, Lab, read_until
-from tests.ended import ended
+from tests.hangs import await_end
 
 # Short runs, of which SQLite's sync call may be chosen.
 NAMED = (
@@ -89,7 +89,7 @@ def test_ctrl_c_on_a_terminal_shows_the_round_and_what_was_found(lab: Lab) -> No
         # Two of more than ten settings have figures.
         said = read_until("round 1, ", joj) + read_until("[2/", joj)
         os.write(terminal, b"\x03")
-        _, rest = ended(joj)
+        _, rest = await_end(joj)
     shown = _all_of(terminal)
     assert joj.returncode == 130, said + rest
     assert "interrupted; not finished: round 1, " in rest

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.command.conftest import Lab
-from tests.ended import HANG_S, ended
+from tests.hangs import HANG_S, await_end
 
 pytestmark = pytest.mark.full
 
@@ -26,7 +26,7 @@ ASKED = (
 
 
 @contextlib.contextmanager
-def started(log: Path, cache: Path, lab: Lab, *command: str) -> Iterator[Path]:
+def dask_process(log: Path, cache: Path, lab: Lab, *command: str) -> Iterator[Path]:
     """A process of Dask with its own cache, until the end of the block; yields what it says."""
     with log.open("wb") as stream:
         process = subprocess.Popen(
@@ -44,7 +44,7 @@ def started(log: Path, cache: Path, lab: Lab, *command: str) -> Iterator[Path]:
         process.wait()
 
 
-def awaited(log: Path, words: str) -> str:
+def await_words(log: Path, words: str) -> str:
     """The rest of the line with these words, as soon as it is there."""
     deadline = time.monotonic() + HANG_S
     while time.monotonic() < deadline:
@@ -71,26 +71,26 @@ def cluster(lab: Lab, tmp_path: Path, workers: tuple[Path, Path]) -> Iterator[st
 
         def start(name: str, cache: Path, *command: str) -> Path:
             log = tmp_path / f"{name}.log"
-            return stack.enter_context(started(log, cache, lab, *command))
+            return stack.enter_context(dask_process(log, cache, lab, *command))
 
         here = ("--host", "127.0.0.1", "--no-dashboard")
         log = start("scheduler", tmp_path / "none", "scheduler", *here, "--port", "0")
-        address = awaited(log, "Scheduler at:")
+        address = await_words(log, "Scheduler at:")
         for number, cache in enumerate(workers):
             one = ("--nthreads", "1", "--no-nanny")
             local = ("--local-directory", str(tmp_path / f"scratch-{number}"))
             log = start(f"worker-{number}", cache, "worker", address, *here, *one, *local)
-            awaited(log, "Registered to:")
+            await_words(log, "Registered to:")
         yield address
 
 
 def test_a_cluster_computes_the_same_and_ends_with_the_run(
-    lab: Lab, cluster: str, workers: tuple[Path, Path], finished: Path
+    lab: Lab, cluster: str, workers: tuple[Path, Path], finished_run: Path
 ) -> None:
     there = lab.joj(*ASKED, "--out=there", f"--cluster={cluster}")
     assert there.returncode == 0, there.stderr
     # One of the two cases is that of the finished run, which this machine computed.
-    tables = sorted((finished / "captures").rglob("*.parquet"))
+    tables = sorted((finished_run / "captures").rglob("*.parquet"))
     assert len(tables) > 2
     of_case = lab.folder / "there" / "captures" / "wal" / "seed-1"
     for table in tables:
@@ -106,13 +106,13 @@ def test_a_cluster_computes_the_same_and_ends_with_the_run(
     costs = ("bill", "--transactions=13", "--json")
     billed = lab.joj(*costs, f"--cluster={cluster}")
     assert billed.returncode == 0, billed.stderr
-    assert lab.inside(*costs, "--timeout=1").stdout == billed.stdout
+    assert lab.joj_here(*costs, "--timeout=1").stdout == billed.stdout
     for number in (signal.SIGINT, signal.SIGKILL):
         joj = lab.start(*ASKED, "--set=transactions=1000", f"--cluster={cluster}")
         await_guests(workers, 2)
         os.kill(joj.pid, number)
         await_guests(workers, 0)
-        ended(joj)
+        await_end(joj)
 
 
 def guests_of(caches: tuple[Path, Path]) -> int:
@@ -134,9 +134,9 @@ def await_guests(caches: tuple[Path, Path], wanted: int) -> None:
 
 
 def test_cases_that_cannot_run_on_a_cluster_are_refused(lab: Lab) -> None:
-    nowhere = lab.inside(*ASKED, "--cluster=tcp://127.0.0.1:1")
+    nowhere = lab.joj_here(*ASKED, "--cluster=tcp://127.0.0.1:1")
     assert nowhere.returncode == 3
     assert "no scheduler of Dask answers" in nowhere.stderr
-    timed = lab.inside("run", "polled-io-uring", "--cluster=tcp://127.0.0.1:1")
+    timed = lab.joj_here("run", "polled-io-uring", "--cluster=tcp://127.0.0.1:1")
     assert timed.returncode == 2
     assert "measured on this machine alone" in timed.stderr

@@ -39,16 +39,16 @@ def prepare(lab: Lab, name: str, workload: str, *limits: str, synchronous: str =
     return budgets
 
 
-def broken(lab: Lab, budgets: Path, *options: str) -> dict[str, Any]:
+def broken_verdict(lab: Lab, budgets: Path, *options: str) -> dict[str, Any]:
     """Run a gate that must find its one limit broken; return that verdict."""
-    answer = lab.inside("gate", budgets, "--json", *options)
+    answer = lab.joj_here("gate", budgets, "--json", *options)
     assert answer.returncode == 1, answer.stderr
     (verdict,) = [each for each in json.loads(answer.stdout) if each["kept"] == "broken"]
     return dict(verdict)
 
 
 def values(lab: Lab, budgets: Path) -> dict[str, float]:
-    answer = lab.inside("gate", budgets, "--json")
+    answer = lab.joj_here("gate", budgets, "--json")
     assert answer.returncode == 0, answer.stderr
     return {each["limit"].split()[0]: each["value"] for each in json.loads(answer.stdout)}
 
@@ -61,7 +61,7 @@ def limit(budgets: Path, *limits: str) -> None:
 def test_an_added_fsync_and_a_journal_instead_of_the_wal_are_caught(lab: Lab) -> None:
     limits = ("bytes_per_commit <= 1 GiB", "flushes_per_commit <= 99")
     budgets = prepare(lab, "app", APP, *limits, synchronous="normal")
-    accepted = lab.inside("gate", budgets, "--accept")
+    accepted = lab.joj_here("gate", budgets, "--accept")
     assert accepted.returncode == 0, accepted.stderr
     measured = values(lab, budgets)
     size = f"bytes_per_commit <= {measured['bytes_per_commit']} B"
@@ -70,29 +70,29 @@ def test_an_added_fsync_and_a_journal_instead_of_the_wal_are_caught(lab: Lab) ->
     # Another folder with another run of its guest: the limit leaves nothing over, and holds.
     again = lab.folder / "checkout"
     shutil.copytree(budgets.parent, again)
-    assert lab.inside("gate", again / "budgets.toml", "--no-cache").returncode == 0
+    assert lab.joj_here("gate", again / "budgets.toml", "--no-cache").returncode == 0
 
     limit(budgets, flushes)
-    found = broken(lab, budgets, "--set", "synchronous=full")
+    found = broken_verdict(lab, budgets, "--set", "synchronous=full")
     assert found["lines"][0].startswith("new line: flush, fsync of main.db-wal: ")
     assert found["changed"] == {"synchronous": {"old": "normal", "new": "full"}}
 
     limit(budgets, size)
-    found = broken(lab, budgets, "--set", "journal_mode=truncate")
+    found = broken_verdict(lab, budgets, "--set", "journal_mode=truncate")
     assert found["lines"][0].startswith("new line: fs-journal, fsync of main.db-journal: ")
 
 
 @pytest.mark.full
 def test_larger_pages_and_an_added_index_are_caught(lab: Lab) -> None:
     budgets = prepare(lab, "pages", APP, "bytes_per_commit <= 1 GiB")
-    assert lab.inside("gate", budgets, "--accept").returncode == 0
+    assert lab.joj_here("gate", budgets, "--accept").returncode == 0
     limit(budgets, f"bytes_per_commit <= {values(lab, budgets)['bytes_per_commit']} B")
-    found = broken(lab, budgets, "--set", "page_size_bytes=16384")
+    found = broken_verdict(lab, budgets, "--set", "page_size_bytes=16384")
     assert "main.db-wal" in found["lines"][0]
     assert "data" in found["lines"][0]
     with (budgets.parent / "app/schema.sql").open("a") as schema:
         schema.write("\nCREATE INDEX task_by_title ON task (title, note);\n")
-    found = broken(lab, budgets)
+    found = broken_verdict(lab, budgets)
     assert "main.db-wal" in found["lines"][0]
     assert "data" in found["lines"][0]
     assert found["value"] > found["accepted"]
@@ -101,9 +101,9 @@ def test_larger_pages_and_an_added_index_are_caught(lab: Lab) -> None:
 @pytest.mark.full
 def test_half_the_batch_costs_each_row_more(lab: Lab) -> None:
     budgets = prepare(lab, "batches", BATCHES, "bytes_per_row <= 1 GiB")
-    assert lab.inside("gate", budgets, "--accept").returncode == 0
+    assert lab.joj_here("gate", budgets, "--accept").returncode == 0
     limit(budgets, f"bytes_per_row <= {values(lab, budgets)['bytes_per_row']} B")
-    found = broken(lab, budgets, "--set", "statements=5")
+    found = broken_verdict(lab, budgets, "--set", "statements=5")
     assert found["changed"] == {"statements": {"old": 10, "new": 5}}
     assert "main.db-wal" in found["lines"][0]
 
@@ -111,6 +111,6 @@ def test_half_the_batch_costs_each_row_more(lab: Lab) -> None:
 def test_wrong_use_is_named(lab: Lab, tmp_path: Path) -> None:
     budgets = tmp_path / "budgets.toml"
     budgets.write_text('[[budget]]\nlimits = ["flushes_per_commit <= 1"]\n')
-    answer = lab.inside("gate", budgets)
+    answer = lab.joj_here("gate", budgets)
     assert answer.returncode == 2
     assert "experiment is missing" in answer.stderr

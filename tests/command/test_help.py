@@ -11,7 +11,7 @@ NAMES = list(COMMANDS)
 
 
 def test_joj_shows_its_commands_and_examples(lab: Lab) -> None:
-    answer = lab.inside("--help")
+    answer = lab.joj_here("--help")
     assert answer.returncode == 0
     examples = answer.stdout.split("Examples:")[1]
     assert "joj run first-look" in examples
@@ -22,12 +22,12 @@ def test_joj_shows_its_commands_and_examples(lab: Lab) -> None:
 
 @pytest.mark.parametrize("group", [[], ["bench"], ["device"], ["import"], ["verify"], ["fleet"]])
 def test_no_summary_is_cut(lab: Lab, group: list[str]) -> None:
-    commands = lab.inside(*group, "--help").stdout.split("Options:")[1]
+    commands = lab.joj_here(*group, "--help").stdout.split("Options:")[1]
     assert "..." not in commands
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_shows_examples(lab: Lab, name: str) -> None:
-    answer = lab.inside(name, "--help")
+    answer = lab.joj_here(name, "--help")
     assert answer.returncode == 0
     assert f"joj {name}" in answer.stdout.split("Examples:")[1]

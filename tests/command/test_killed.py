@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.command.conftest import Lab, read_until
-from tests.ended import HANG_S, ended
+from tests.hangs import HANG_S, await_end
 
 # A case that ends soon, and one that is running when joj is killed; no other test asks them, as
 # tests share a cache.
@@ -52,7 +52,7 @@ def test_two_runs_at_once_share_a_cache_and_agree(lab: Lab) -> None:
     asked = (*ASKED[:2], "--jobs=2", "--set=transactions=17,19", *ASKED[4:])
     runs = [lab.start(*asked, f"--out=run-{number}") for number in range(2)]
     for joj in runs:
-        _, said = ended(joj)
+        _, said = await_end(joj)
         assert joj.returncode == 0, said
     first, second = (tables(lab.folder / f"run-{number}") for number in range(2))
     assert first == second

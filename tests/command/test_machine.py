@@ -49,7 +49,7 @@ def on_a_full_disk(folder: Path, size: str) -> tuple[str, ...]:
 
 
 @pytest.mark.full
-def test_no_space_for_the_run_is_told(lab: Lab, finished: Path) -> None:
+def test_no_space_for_the_run_is_told(lab: Lab, finished_run: Path) -> None:
     place = lab.folder / "full"
     place.mkdir()
     out = place / "run"
@@ -73,14 +73,14 @@ def test_no_space_for_the_cache_is_told(lab: Lab) -> None:
     assert "JOJ_CACHE=DIR moves the cache" in answer.stderr
 
 
-def test_output_that_cannot_be_written_is_told(lab: Lab, finished: Path) -> None:
-    answer = lab.joj("show", finished, before=("sh", "-c", 'exec "$0" "$@" >/dev/full'))
+def test_output_that_cannot_be_written_is_told(lab: Lab, finished_run: Path) -> None:
+    answer = lab.joj("show", finished_run, before=("sh", "-c", 'exec "$0" "$@" >/dev/full'))
     assert answer.returncode == 3
     assert answer.stderr.splitlines() == ["joj: [Errno 28] No space left on device"]
 
 
 def test_doctor_is_content(lab: Lab) -> None:
-    answer = lab.inside("doctor", "--json")
+    answer = lab.joj_here("doctor", "--json")
     document = json.loads(answer.stdout)
     names = [check["name"] for check in document["checks"]]
     expected = ["packages", "rust", "qemu", "agent", "arm64", "image", "cache", "disk", "memory"]

@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 
 from jojlab.manual import command_pages, table_pages
 from tests.command.conftest import CHECKOUT
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 
 DOCS = CHECKOUT / "docs"
 
@@ -52,8 +52,8 @@ def test_the_site_has_every_page_and_every_link_leads_somewhere(tmp_path: Path) 
     assert len(list((tmp_path / "man").glob("*.1"))) == len(command_pages())
 
 
-def test_the_notebook_runs_on_a_run(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RUN", str(finished))
+def test_the_notebook_runs_on_a_run(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUN", str(finished_run))
     notebook = nbformat.read(DOCS / "examples" / "tables.ipynb", 4)  # type: ignore[no-untyped-call]
     NotebookClient(notebook, timeout=HANG_S).execute()
     shown = [
@@ -63,6 +63,6 @@ def test_the_notebook_runs_on_a_run(finished: Path, monkeypatch: pytest.MonkeyPa
         for output in cell.outputs
         if "data" in output
     ]
-    [case] = (finished / "captures").iterdir()
+    [case] = (finished_run / "captures").iterdir()
     assert case.name in shown[0]
     assert any("fs-journal" in text and "p99_us" in text for text in shown)

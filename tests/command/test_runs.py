@@ -13,36 +13,36 @@ from tests.command.conftest import CHECKOUT, SMALL, Lab
 
 def test_again_takes_the_next_folder_and_the_cache(lab: Lab) -> None:
     for number, folder in enumerate(("first-look", "first-look-2", "first-look-3")):
-        answer = lab.inside("run", "first-look", *SMALL)
+        answer = lab.joj_here("run", "first-look", *SMALL)
         assert answer.returncode == 0, answer.stderr
         assert f"runs/{folder}/report.html" in answer.stdout
         assert (lab.folder / "runs" / folder / "report.html").is_file()
         assert number == 0 or "1 capture (1 from the cache)" in answer.stderr
-    hashes = {lab.inside("show", run, "--hash").stdout for run in (lab.folder / "runs").iterdir()}
+    hashes = {lab.joj_here("show", run, "--hash").stdout for run in (lab.folder / "runs").iterdir()}
     assert len(hashes) == 1
-    assert lab.inside("diff", "runs/first-look", "runs/first-look-3").returncode == 0
+    assert lab.joj_here("diff", "runs/first-look", "runs/first-look-3").returncode == 0
 
 
-def test_diff_of_two_settings_names_the_field(lab: Lab, finished: Path) -> None:
-    changed = lab.inside(
+def test_diff_of_two_settings_names_the_field(lab: Lab, finished_run: Path) -> None:
+    changed = lab.joj_here(
         "run", "first-look", *SMALL, "--set", "value_bytes=5000", "--out", "changed"
     )
     assert changed.returncode == 0, changed.stderr
-    answer = lab.inside("diff", finished, "changed")
+    answer = lab.joj_here("diff", finished_run, "changed")
     assert answer.returncode == 1
     assert "value_bytes: 100 → 5000" in answer.stdout
     assert "bytes_per_commit" in answer.stdout
-    document = json.loads(lab.inside("diff", finished, "changed", "--json").stdout)
+    document = json.loads(lab.joj_here("diff", finished_run, "changed", "--json").stdout)
     assert document["settings"] == {"case": {"value_bytes": {"old": 100, "new": 5000}}}
     figures = {change["figure"]: change for change in document["changes"]}
     change = figures["bytes_per_commit"]
     assert change["new"] > change["old"] > 0
 
 
-def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished: Path) -> None:
+def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished_run: Path) -> None:
     options = ["--filesystem", "ext4", "--journal-mode", "wal", "--transactions", "7"]
     options += ["--autocheckpoint", "sqlite", "--wal-autocheckpoint-pages", "100"]
-    answer = lab.inside("bill", *options, "--json")
+    answer = lab.joj_here("bill", *options, "--json")
     assert answer.returncode == 0, answer.stderr
     bill = json.loads(answer.stdout)
     assert bill["transactions"] == 7
@@ -54,7 +54,7 @@ def test_the_bill_has_the_shape_that_scripts_rely_on(lab: Lab, finished: Path) -
     within = bill["within_commit"]["total"]
     assert sum(row["total_bytes"] for row in bill["rows"]) == within["bytes"] > 0
     assert within["bytes"] + bill["deferred"]["total"]["bytes"] == bill["total"]["bytes"]
-    run = json.loads(lab.inside("show", finished, "--json").stdout)["cases"][0]
+    run = json.loads(lab.joj_here("show", finished_run, "--json").stdout)["cases"][0]
     assert run["figures"]["bytes_per_commit"] == bill["per_commit"]["bytes"]
     assert run["figures"]["latency_ns_p50"] == bill["per_commit"]["latency_ns_p50"]
     assert list(lab.folder.iterdir()) == []  # it leaves no run folder
@@ -64,12 +64,12 @@ def test_a_case_that_its_filesystem_cannot_run_is_skipped_and_shown(lab: Lab) ->
     matrix = ["--set=filesystem=ext4,f2fs", "--set=batch_atomic_write=on"]
     asked = ["--set=journal_mode=truncate", "--set=transactions=7", "--set=seeds=1"]
     asked += ["--set=regime=fresh", "--set=sync_call=fsync"]
-    ran = lab.inside("run", "first-look", *matrix, *asked)
-    shown = lab.inside("show", "runs/first-look")
+    ran = lab.joj_here("run", "first-look", *matrix, *asked)
+    shown = lab.joj_here("show", "runs/first-look")
     for answer in (ran, shown):
         assert answer.returncode == 0, answer.stderr
         assert "skipped ext4: ext4 has no batch atomic write" in answer.stdout
-    cases = json.loads(lab.inside("show", "runs/first-look", "--json").stdout)["cases"]
+    cases = json.loads(lab.joj_here("show", "runs/first-look", "--json").stdout)["cases"]
     assert [case["status"] for case in cases] == ["skipped", "ok"]
     assert cases[0]["figures"] == {}
     assert "batch atomic write" in cases[0]["reason"]
@@ -87,50 +87,54 @@ def test_a_full_device_fails_its_case_alone(lab: Lab) -> None:
     asked = ["--set=device=small.toml", "--set=value_bytes=100,100000", "--set=transactions=55"]
     only = ["--set=filesystem=ext4", "--set=journal_mode=truncate", "--set=seeds=1"]
     only += ["--set=regime=fresh", "--set=sync_call=fsync"]
-    answer = lab.inside("run", "first-look", *asked, *only, "--set=mkfs_options=-J size=3")
+    answer = lab.joj_here("run", "first-look", *asked, *only, "--set=mkfs_options=-J size=3")
     assert answer.returncode == 3
     assert "100000, seed 1 failed: " in answer.stderr
     assert "full" in answer.stderr
     assert "1 capture (0 from the cache), 1 failed" in answer.stderr
-    cases = json.loads(lab.inside("show", "runs/first-look", "--json").stdout)["cases"]
+    cases = json.loads(lab.joj_here("show", "runs/first-look", "--json").stdout)["cases"]
     assert [case["status"] for case in cases] == ["ok", "failed"]
     assert cases[0]["figures"]["transactions"] == 55
     assert "full" in cases[1]["reason"]
-    assert lab.inside("show", "runs/first-look").returncode == 4
+    assert lab.joj_here("show", "runs/first-look").returncode == 4
 
 
 def test_a_case_that_takes_too_long_is_ended(lab: Lab) -> None:
-    answer = lab.inside("run", "first-look", *SMALL, "--set=transactions=100003", "--timeout", "1")
+    answer = lab.joj_here(
+        "run", "first-look", *SMALL, "--set=transactions=100003", "--timeout", "1"
+    )
     assert answer.returncode == 3
     assert "the guest did not finish within 1 s" in answer.stdout
     assert lab.guests() == []
 
 
 @pytest.fixture
-def damaged(lab: Lab, finished: Path) -> Path:
+def damaged_table(lab: Lab, finished_run: Path) -> Path:
     """A run one of whose tables was cut short."""
     copy = lab.folder / "damaged"
-    shutil.copytree(finished, copy)
+    shutil.copytree(finished_run, copy)
     table = copy / "captures" / "case" / "seed-1" / "page_runs.parquet"
     table.write_bytes(table.read_bytes()[:-100])
     return table
 
 
-def test_a_damaged_table_is_named_by_every_reader(lab: Lab, finished: Path, damaged: Path) -> None:
+def test_a_damaged_table_is_named_by_every_reader(
+    lab: Lab, finished_run: Path, damaged_table: Path
+) -> None:
     before = (lab.folder / "damaged" / "report.html").read_bytes()
     for arguments in (
         ["show", "damaged"],
         ["show", "damaged", "--json"],
         ["show", "damaged", "--hash"],
         ["report", "damaged"],
-        ["diff", "damaged", finished],
-        ["diff", finished, "damaged"],
+        ["diff", "damaged", finished_run],
+        ["diff", finished_run, "damaged"],
         ["query", "damaged", "SELECT count(*) FROM page_runs"],
         ["query", "damaged", "SELECT count(*) FROM requests"],
     ):
-        answer = lab.inside(*arguments)
+        answer = lab.joj_here(*arguments)
         assert answer.returncode == 4, arguments
-        assert str(damaged.relative_to(lab.folder)) in answer.stderr
+        assert str(damaged_table.relative_to(lab.folder)) in answer.stderr
         assert "remedy:" in answer.stderr
         assert answer.stdout == ""
     assert (lab.folder / "damaged" / "report.html").read_bytes() == before

@@ -25,7 +25,7 @@ ASKED = tuple(
 
 
 @pytest.fixture
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+def other_lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """A lab that shares with the tests' cache the kernel as it was downloaded, and the snapshot if
     the image that it builds is the same.
     """
@@ -44,9 +44,9 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.full
-def test_every_byte_of_two_runs_is_equal(lab: Lab, elsewhere: Lab) -> None:
+def test_every_byte_of_two_runs_is_equal(lab: Lab, other_lab: Lab) -> None:
     found = []
-    for place, jobs in ((lab, 2), (elsewhere, 1)):
+    for place, jobs in ((lab, 2), (other_lab, 1)):
         # Without the cache, run.json does not say which captures came from it.
         asked = (*ASKED, f"--jobs={jobs}", "--no-cache", "--out=run")
         answer = place.joj("run", "first-look", *asked)

@@ -66,7 +66,7 @@ def files(folder: Path) -> set[Path]:
 
 
 @pytest.fixture(scope="module")
-def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> InstalledWheel:
+def installed_wheel(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> InstalledWheel:
     """The wheel in a new environment. Libraries are those of this one: nothing is downloaded."""
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(["make", "-s", "-C", CHECKOUT / "vfs"], check=True)
@@ -91,38 +91,42 @@ def installed(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Install
     return InstalledWheel(python, packages, own.root)
 
 
-def test_nothing_is_of_the_checkout(installed: InstalledWheel, tmp_path: Path) -> None:
+def test_nothing_is_of_the_checkout(installed_wheel: InstalledWheel, tmp_path: Path) -> None:
     code = "import sys, jojlab.foundation.places as p; print(p.__file__, p.EXPERIMENTS, p.DEVICES,"
     code += " p.SCHEMA, p.FLASH, *p.DEBIAN_PACKAGES, p.agent_path(), *sys.path, sep='\\n')"
-    lines = installed.run("python", "-c", code, folder=tmp_path).stdout.splitlines()
-    assert all(line.startswith(str(installed.packages)) for line in lines[:7])
+    lines = installed_wheel.run("python", "-c", code, folder=tmp_path).stdout.splitlines()
+    assert all(line.startswith(str(installed_wheel.packages)) for line in lines[:7])
     assert str(CHECKOUT) not in lines[7:]
-    subprocess.run([*PIP, "--python", str(installed.python), "check"], check=True)
+    subprocess.run([*PIP, "--python", str(installed_wheel.python), "check"], check=True)
 
 
 def test_an_installed_wheel_lists_experiments_and_devices(
-    installed: InstalledWheel, tmp_path: Path
+    installed_wheel: InstalledWheel, tmp_path: Path
 ) -> None:
-    shown = installed.run("joj", "list", folder=tmp_path).stdout
+    shown = installed_wheel.run("joj", "list", folder=tmp_path).stdout
     assert "experiments" in shown
-    listed = installed.run("joj", "list", "experiments", "--json", folder=tmp_path).stdout
+    listed = installed_wheel.run("joj", "list", "experiments", "--json", folder=tmp_path).stdout
     assert {row["name"] for row in json.loads(listed)} == {
         path.parent.name for path in EXPERIMENTS.glob("*/experiment.toml")
     }
-    packaged = installed.packages / "jojlab" / "data" / "experiments"
+    packaged = installed_wheel.packages / "jojlab" / "data" / "experiments"
     assert files(packaged) == files(EXPERIMENTS)
     # Compiles the model of the flash device.
-    assert "ufs-3.1" in installed.run("joj", "device", "show", "ufs-3.1", folder=tmp_path).stdout
-    doctor = installed.run("joj", "doctor", "--json", folder=tmp_path, exits=(0, 3))
+    assert (
+        "ufs-3.1" in installed_wheel.run("joj", "device", "show", "ufs-3.1", folder=tmp_path).stdout
+    )
+    doctor = installed_wheel.run("joj", "doctor", "--json", folder=tmp_path, exits=(0, 3))
     checks = {check["name"]: check["ok"] for check in json.loads(doctor.stdout)["checks"]}
     assert "rust" not in checks
     # A machine that runs tests may be short of these two; all else came with jojlab.
     assert {name for name, ok in checks.items() if not ok} <= {"disk", "memory"}
 
 
-def test_the_cure_is_loaded_from_where_it_says(installed: InstalledWheel, tmp_path: Path) -> None:
-    folder = installed.run("joj", "cure", "--path", folder=tmp_path).stdout.strip()
-    assert folder.startswith(str(installed.packages))
+def test_the_cure_is_loaded_from_where_it_says(
+    installed_wheel: InstalledWheel, tmp_path: Path
+) -> None:
+    folder = installed_wheel.run("joj", "cure", "--path", folder=tmp_path).stdout.strip()
+    assert folder.startswith(str(installed_wheel.packages))
     statements = "PRAGMA journal_mode = wal; CREATE TABLE t(x)"
     load = ["-cmd", f".load {folder}/joj_wal", "-cmd", ".open app.db"]
     subprocess.run(["sqlite3", ":memory:", *load, statements], cwd=tmp_path, check=True)
@@ -131,11 +135,11 @@ def test_the_cure_is_loaded_from_where_it_says(installed: InstalledWheel, tmp_pa
     assert {"lower_vfs.c", "wal_vfs.c"} <= sources
 
 
-def test_an_experiment_is_run_by_its_name(installed: InstalledWheel, tmp_path: Path) -> None:
-    before = installed.hashes()
-    installed.run("joj", "run", "first-look", *SMALL, folder=tmp_path)
+def test_an_experiment_is_run_by_its_name(installed_wheel: InstalledWheel, tmp_path: Path) -> None:
+    before = installed_wheel.hashes()
+    installed_wheel.run("joj", "run", "first-look", *SMALL, folder=tmp_path)
     run = json.loads((tmp_path / "runs" / "first-look" / "run.json").read_text())
     assert run["fingerprint"]["agent_sha256"] == sha256_file(agent_path())
     assert [case["status"] for case in run["cases"]] == ["ok"]
     assert (tmp_path / "runs" / "first-look" / "report.html").is_file()
-    assert installed.hashes() == before  # what is built is in the cache
+    assert installed_wheel.hashes() == before  # what is built is in the cache

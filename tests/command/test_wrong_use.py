@@ -47,7 +47,7 @@ JUDGE, OWN = ("verify", "durability"), ("--program", "sh", "--check", "sh")
     ],
 )
 def test_wrong_use_is_refused_with_a_remedy(lab: Lab, arguments: list[str], words: str) -> None:
-    answer = lab.inside(*arguments)
+    answer = lab.joj_here(*arguments)
     assert answer.returncode == 2
     assert words in answer.stderr
     assert answer.stdout == ""
@@ -66,31 +66,31 @@ def test_wrong_use_is_refused_with_a_remedy(lab: Lab, arguments: list[str], word
 )
 def test_an_experiment_file_is_refused_by_its_name(lab: Lab, text: str, words: str) -> None:
     (lab.folder / "mine.toml").write_text(text)
-    answer = lab.inside("run", "mine.toml")
+    answer = lab.joj_here("run", "mine.toml")
     assert answer.returncode == 2
     assert words in answer.stderr
     assert "mine.toml" in answer.stderr
 
 
 def test_a_single_case_that_its_filesystem_cannot_run_is_refused(lab: Lab) -> None:
-    answer = lab.inside("bill", "--filesystem", "ext4", "--batch-atomic-write", "on")
+    answer = lab.joj_here("bill", "--filesystem", "ext4", "--batch-atomic-write", "on")
     assert answer.returncode == 2
     assert "ext4 has no batch atomic write" in answer.stderr
 
 
-def test_a_run_is_never_written_over(lab: Lab, finished: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
-    answer = lab.inside("run", "first-look", *SMALL, "--out", finished)
+def test_a_run_is_never_written_over(lab: Lab, finished_run: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished_run.rglob("*")}
+    answer = lab.joj_here("run", "first-look", *SMALL, "--out", finished_run)
     assert answer.returncode == 2
-    assert f"{finished}: a run is already there" in answer.stderr
-    assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
+    assert f"{finished_run}: a run is already there" in answer.stderr
+    assert {path: path.stat().st_mtime_ns for path in finished_run.rglob("*")} == before
 
 
 def test_a_folder_of_other_things_is_left_alone(lab: Lab) -> None:
     mine = lab.folder / "mine"
     mine.mkdir()
     (mine / "experiment.toml").write_text(QUESTION)
-    answer = lab.inside("run", "first-look", *SMALL, "--out", mine)
+    answer = lab.joj_here("run", "first-look", *SMALL, "--out", mine)
     assert answer.returncode == 2
     assert "something else is already there" in answer.stderr
     assert [path.name for path in mine.iterdir()] == ["experiment.toml"]

@@ -16,11 +16,10 @@ import pytest
 
 from jojlab.fleet.simulation.segments import Tables, pack
 from jojlab.fleet.store.objects import open_store
-from tests.ended import HANG_S
-from tests.fleet.serving import (
+from tests.fleet.fleet_server import (
     DAY,
     JOJ,
-    Serving,
+    FleetServer,
     rows_in,
     rows_of,
     segments_of,
@@ -28,6 +27,7 @@ from tests.fleet.serving import (
     token_of,
     with_name,
 )
+from tests.hangs import HANG_S
 
 _SEGMENTS_A_ROUND = 10
 
@@ -61,7 +61,7 @@ def test_no_acknowledged_segment_is_lost(tmp_path: Path, rounds: int, seed: int)
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     for _ in range(rounds):
-        server = Serving(str(data))
+        server = FleetServer(str(data))
         killed: list[subprocess.Popen[Any]] = [server.process, uploader(server.url), compaction()]
         if draw.random() < 0.7:  # otherwise while they start
             _await_more(log)
@@ -79,7 +79,7 @@ def test_no_acknowledged_segment_is_lost(tmp_path: Path, rounds: int, seed: int)
         assert set(log.read_text().split()) <= set(there), "an acknowledged segment is lost"
 
     assert set(there), "the rounds were too short to store anything"
-    with Serving(str(data)) as server:
+    with FleetServer(str(data)) as server:
         assert uploader(server.url).wait(timeout=HANG_S) == 0
     assert compaction().wait(timeout=HANG_S) == 0
     assert segments_of(store) == sorted(names)

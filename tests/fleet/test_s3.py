@@ -23,7 +23,14 @@ from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.fleet.study.study import fleet_json, fleet_study
 from jojlab.foundation.errors import UseError
 from jojlab.foundation.printable import json_text
-from tests.fleet.serving import JOJ, Serving, rows_in, rows_of, segments_of, simulated_tables
+from tests.fleet.fleet_server import (
+    JOJ,
+    FleetServer,
+    rows_in,
+    rows_of,
+    segments_of,
+    simulated_tables,
+)
 
 BUCKET = "s3://bucket/of/a-fleet"
 ANOTHER = "s3://bucket/of/another-fleet"  # moto keeps what was put
@@ -57,7 +64,7 @@ def test_a_bucket_is_as_good_as_a_folder(settings: dict[str, str]) -> None:
     token = enrol(store, "phone-1", 0)
     made = simulated_tables(4)
     segments = [pack(tables)[1] for tables in made]
-    with Serving(BUCKET) as server:
+    with FleetServer(BUCKET) as server:
         for segment in segments:
             assert server.put(segment, token).answer == (201, "stored")
         assert server.put(b"no segment", token).answer == (422, "not-a-segment")
@@ -89,8 +96,8 @@ def test_a_report_of_a_bucket_is_that_of_a_folder(settings: dict[str, str], tmp_
     here = DuckDbEngine(fleet_files(folder))
     report = run_joj("fleet", "report", "--data", ANOTHER)
     assert report.pop("in_short")
-    assert report == decoded(fleet_json(fleet_study(here)))
-    day = decoded(device_day_json(device_day(here, "made-0002", "2026-01-02")))
+    assert report == json_value(fleet_json(fleet_study(here)))
+    day = json_value(device_day_json(device_day(here, "made-0002", "2026-01-02")))
     asked = ("made-0002", "--day", "2026-01-02")
     assert run_joj("fleet", "device", *asked, "--data", ANOTHER) == day
     sql = "SELECT device, day, count(super_journal) AS n FROM commits GROUP BY ALL ORDER BY ALL"
@@ -99,7 +106,7 @@ def test_a_report_of_a_bucket_is_that_of_a_folder(settings: dict[str, str], tmp_
     assert run_joj("query", ANOTHER, sql) == here.rows(sql)
 
 
-def decoded(document: object) -> Any:
+def json_value(document: object) -> Any:
     """A document as a reader of JSON has it."""
     return json.loads(json_text(document))
 

@@ -28,15 +28,15 @@ from jojlab.fleet.store.quarantine import list_quarantine
 from jojlab.fleet.store.segment import SEGMENT_LIMIT_BYTES
 from jojlab.fleet.store.worker import MEMORY_BYTES
 from jojlab.trace.schema import FLEET_TABLES, table_schema
-from tests.ended import HANG_S
-from tests.fleet.serving import (
+from tests.fleet.fleet_server import (
     JOJ,
-    Serving,
+    FleetServer,
     segments_of,
     simulated_segments,
     simulated_tables,
     token_of,
 )
+from tests.hangs import HANG_S
 
 UPLOAD_SECONDS = 2.0
 # What uploads may add to a server with nothing to do, which has some 125 MB: less than the four
@@ -56,14 +56,16 @@ def token(data: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def server(data: str, token: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def server(
+    data: str, token: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FleetServer]:
     folder = tmp_path_factory.mktemp("tls")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
     own = authority.issue_cert("127.0.0.1")
     own.private_key_and_cert_chain_pem.write_to_path(str(folder / "server.pem"))
     files = ("--certificate", str(folder / "server.pem"), "--key", str(folder / "server.pem"))
-    with Serving(
+    with FleetServer(
         data, *files, "--upload-seconds", str(UPLOAD_SECONDS), authority=folder / "ca.pem"
     ) as server:
         yield server
@@ -112,7 +114,7 @@ def commits_of_databases(text: str) -> bytes:
     return parquet(table.set_column(place, table.schema.field(place), texts), store_schema=False)
 
 
-def test_a_segment_is_stored_once(server: Serving, data: str, token: str) -> None:
+def test_a_segment_is_stored_once(server: FleetServer, data: str, token: str) -> None:
     [(name, segment)] = simulated_segments(1, seed=2).items()
     assert server.put(segment, token).answer == (201, "stored")
     assert server.put(segment, token).answer == (200, "known")
@@ -120,7 +122,9 @@ def test_a_segment_is_stored_once(server: Serving, data: str, token: str) -> Non
     assert server.metric("joj_fleet_segments_known_total") == 1
 
 
-def test_an_upload_without_a_valid_token_is_refused(server: Serving, data: str, token: str) -> None:
+def test_an_upload_without_a_valid_token_is_refused(
+    server: FleetServer, data: str, token: str
+) -> None:
     segment = members()["segments.parquet"]
     assert server.put(segment, None).answer == (401, "no-token")
     for wrong in ("x", "phone-1", "phone-9." + token.split(".")[1], token[:-1] + "_", "../a.b"):
@@ -128,14 +132,14 @@ def test_an_upload_without_a_valid_token_is_refused(server: Serving, data: str, 
     other = token_of(data, "phone-2")
     revoke(open_store(data), "phone-2", 0)
     assert server.put(segment, other).answer == (403, "revoked")
-    assert server.refused("no-token") == 1
-    assert server.refused("wrong-token") == 5
-    assert server.refused("revoked") == 1
+    assert server.refused_uploads("no-token") == 1
+    assert server.refused_uploads("wrong-token") == 5
+    assert server.refused_uploads("revoked") == 1
 
 
 def test_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
     token_of(str(tmp_path), "phone-1")
-    with Serving(str(tmp_path)) as server:
+    with FleetServer(str(tmp_path)) as server:
         answers = [server.put(b"", f"phone-1.{'x' * 43}") for _ in range(30)]
     assert answers[0].status == 401
     assert answers[-1].answer == (429, "too-many-wrong-tokens")
@@ -166,16 +170,16 @@ def test_guessing_tokens_is_slowed_down(tmp_path: Path) -> None:
     ],
 )
 def test_an_upload_that_is_no_segment_is_kept_apart(
-    server: Serving, data: str, token: str, segment: Callable[[], bytes], reason: str
+    server: FleetServer, data: str, token: str, segment: Callable[[], bytes], reason: str
 ) -> None:
-    before = server.refused(reason)
+    before = server.refused_uploads(reason)
     count = len(list(list_quarantine(open_store(data))))
     assert server.put(segment(), token).answer == (422, reason)
-    assert server.refused(reason) == before + 1
+    assert server.refused_uploads(reason) == before + 1
     assert len(list(list_quarantine(open_store(data)))) == count + 1
 
 
-def test_bytes_of_a_page_that_are_wrong_are_found(server: Serving, token: str) -> None:
+def test_bytes_of_a_page_that_are_wrong_are_found(server: FleetServer, token: str) -> None:
     whole = bytearray(members()["io_sums.parquet"])
     for place in range(100, 400):  # of the pages, which come before the footer
         whole[place] ^= 0x5A
@@ -195,7 +199,7 @@ def test_bytes_of_a_page_that_are_wrong_are_found(server: Serving, token: str) -
     ],
 )
 def test_a_segment_says_what_can_be(
-    server: Serving, token: str, column: str, value: object, reason: str
+    server: FleetServer, token: str, column: str, value: object, reason: str
 ) -> None:
     tables = simulated_tables(96)[0]
     row = tables["segments"].to_pylist()[0] | {column: value}
@@ -204,7 +208,7 @@ def test_a_segment_says_what_can_be(
     assert server.put(segment, token).answer == (422, reason)
 
 
-def test_a_clock_that_is_years_ahead_loses_nothing(server: Serving, token: str) -> None:
+def test_a_clock_that_is_years_ahead_loses_nothing(server: FleetServer, token: str) -> None:
     tables = simulated_tables(96)[1]
     row = tables["segments"].to_pylist()[0] | {"day": "2080-07-05"}
     changed = pa.Table.from_pylist([row], schema=tables["segments"].schema)
@@ -212,18 +216,18 @@ def test_a_clock_that_is_years_ahead_loses_nothing(server: Serving, token: str) 
     assert server.put(segment, token).answer == (201, "stored")
 
 
-def test_a_minute_is_one_of_a_day(server: Serving, token: str) -> None:
+def test_a_minute_is_one_of_a_day(server: FleetServer, token: str) -> None:
     sums = simulated_tables(96)[48]["io_sums"]
     late = sums.set_column(0, sums.schema.field("minute"), pa.array([1440] * sums.num_rows))
     segment = tar(members(io_sums=parquet(late, store_schema=False)))
     assert server.put(segment, token).answer == (422, "bad-value")
 
 
-def test_an_upload_with_a_wrong_name_or_length_is_refused(server: Serving, token: str) -> None:
+def test_an_upload_with_a_wrong_name_or_length_is_refused(server: FleetServer, token: str) -> None:
     segment = tar(members())
     for name in ("x", "A" * 64, "0" * 63 + "/", "..%2f..%2fdevices%2fphone-1.json", "%00" * 64):
         assert server.put(segment, token, name=name).status in (400, 404)
-    assert server.refused("no-such-path") + server.refused("bad-name") == 5
+    assert server.refused_uploads("no-such-path") + server.refused_uploads("bad-name") == 5
     assert server.put(segment, token, name="0" * 64).answer == (400, "wrong-hash")
     assert server.put(segment, token, headers={"Transfer-Encoding": "chunked"}).status in (400, 411)
     large = {"Content-Length": str(SEGMENT_LIMIT_BYTES + 1)}
@@ -234,7 +238,7 @@ def test_an_upload_with_a_wrong_name_or_length_is_refused(server: Serving, token
     )
 
 
-def _sent_slowly(server: Serving, head: bytes) -> bytes:
+def _sent_slowly(server: FleetServer, head: bytes) -> bytes:
     """Return the answer to a head and a byte every tenth of a second; empty: it hung up."""
     connection = server.connection()
     connection.connect()
@@ -257,20 +261,20 @@ def _sent_slowly(server: Serving, head: bytes) -> bytes:
         connection.close()
 
 
-def test_slow_and_endless_senders_are_cut_off(server: Serving, token: str) -> None:
+def test_slow_and_endless_senders_are_cut_off(server: FleetServer, token: str) -> None:
     head = (
         f"PUT /v1/segments/{'0' * 64} HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\n"
         f"Authorization: Bearer {token}\r\nContent-Length: 10000\r\n\r\n"
     ).encode()
     assert b" 408 " in _sent_slowly(server, head)
-    assert server.refused("too-slow") == 1
+    assert server.refused_uploads("too-slow") == 1
     # Neither a head that never ends nor one that is endless is waited for.
     assert b" 200 " not in _sent_slowly(server, head[:40])
     assert b" 400 " in _sent_slowly(server, b"PUT / HTTP/1.1\r\n" + b"a: b\r\n" * 10_000)
 
 
 def test_an_upload_that_is_broken_off_leaves_nothing(
-    server: Serving, data: str, token: str
+    server: FleetServer, data: str, token: str
 ) -> None:
     before = segments_of(open_store(data))
     connection = server.connection()
@@ -278,15 +282,15 @@ def test_an_upload_that_is_broken_off_leaves_nothing(
     connection.request("PUT", f"/v1/segments/{'0' * 64}", body=b"x" * 5000, headers=headers)
     connection.close()
     end_s = time.monotonic() + HANG_S
-    while server.refused("broken-off") < 1 and time.monotonic() < end_s:
+    while server.refused_uploads("broken-off") < 1 and time.monotonic() < end_s:
         time.sleep(0.05)
-    assert server.refused("broken-off") >= 1
+    assert server.refused_uploads("broken-off") >= 1
     assert segments_of(open_store(data)) == before
     left = (Path(data) / ".incoming").rglob("*")
     assert [path for path in left if path.is_file() and path.stat().st_size] == []
 
 
-def test_a_store_that_refuses(server: Serving, data: str, token: str) -> None:
+def test_a_store_that_refuses(server: FleetServer, data: str, token: str) -> None:
     [segment] = simulated_segments(1, seed=3).values()
     unlimited = resource.RLIM_INFINITY
     assert server.put(b"x", token).status == 422  # the worker runs
@@ -301,7 +305,7 @@ def test_a_store_that_refuses(server: Serving, data: str, token: str) -> None:
     assert server.put(segment, token).answer == (201, "stored")
 
 
-def test_health_is_that_of_the_store(server: Serving, data: str) -> None:
+def test_health_is_that_of_the_store(server: FleetServer, data: str) -> None:
     assert health_of(server) == 200
     spool = Path(data) / ".incoming"
     spool.rename(spool.with_name("away"))
@@ -311,7 +315,7 @@ def test_health_is_that_of_the_store(server: Serving, data: str) -> None:
 
 
 @contextlib.contextmanager
-def idle_connections(server: Serving, count: int) -> Iterator[list[socket.socket]]:
+def idle_connections(server: FleetServer, count: int) -> Iterator[list[socket.socket]]:
     """Yield so many connections on which nothing is sent."""
     place = urlsplit(server.url)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -334,7 +338,7 @@ def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
     files = ("--certificate", str(tmp_path / "server.pem"), "--key", str(tmp_path / "server.pem"))
     with (
         (tmp_path / "log").open("w") as log,
-        Serving(str(data), *files, authority=tmp_path / "ca.pem", stderr=log) as server,
+        FleetServer(str(data), *files, authority=tmp_path / "ca.pem", stderr=log) as server,
     ):
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1024, 1024))
         with idle_connections(server, 1600):
@@ -347,13 +351,13 @@ def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
     assert len(lines) < 200, lines[:20]
 
 
-def test_a_handshake_that_does_not_come_is_not_waited_for(server: Serving) -> None:
+def test_a_handshake_that_does_not_come_is_not_waited_for(server: FleetServer) -> None:
     with idle_connections(server, 1) as [connection]:
         connection.settimeout(HANG_S)
         assert connection.recv(1) == b""
 
 
-def health_of(server: Serving) -> int:
+def health_of(server: FleetServer) -> int:
     """Return what /healthz answers."""
     connection = server.connection()
     connection.request("GET", "/healthz")
@@ -362,7 +366,7 @@ def health_of(server: Serving) -> int:
     return status
 
 
-def workers_of(server: Serving) -> list[int]:
+def workers_of(server: FleetServer) -> list[int]:
     threads = Path(f"/proc/{server.process.pid}/task").glob("*/children")
     children = [int(child) for thread in threads for child in thread.read_text().split()]
     assert children
@@ -377,7 +381,7 @@ def peak_bytes(pid: int) -> int:
     return int(found[1]) * 1024
 
 
-def test_large_uploads_take_little_memory_of_the_server(server: Serving, token: str) -> None:
+def test_large_uploads_take_little_memory_of_the_server(server: FleetServer, token: str) -> None:
     """Many large uploads at once, of which a device may have four: the server holds none whole."""
     idle_bytes = peak_bytes(server.process.pid)
     body = bytes(SEGMENT_LIMIT_BYTES)

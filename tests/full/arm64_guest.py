@@ -26,7 +26,7 @@ from jojlab.guest.kernel.installed import PAGES_16_KIB
 from jojlab.guest.kernel.kernel import Kernel, unpack_packages
 from jojlab.guest.process import CONSOLE, start
 from jojlab.model.architecture import ARM64
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 
 # A program and its package. Each reaches the guest with the libraries that it names.
 PROGRAMS = {

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from jojlab.guest.image.initramfs import Initramfs
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 
 HERE = Path(__file__).parent
 

@@ -24,7 +24,7 @@ from tests.system_calls import call_rows
 from tests.tidy.rust import Crate
 from tests.tidy.test_tidy import circle
 
-ADDED = Path(__file__).parent / "added" / "file_truncate"
+ADDED = Path(__file__).with_name("file_truncate")
 COPIED = (".cargo", "Cargo.toml", "Cargo.lock", "agent", "kernel", "vfs", "jojlab", "schema")
 NAME = "joj-agent-of-a-copy"  # cargo would put another joj-agent in the place of the checkout's
 TRIPLE = "x86_64-unknown-linux-gnu"
@@ -86,7 +86,7 @@ def contents(tree: Path) -> dict[str, bytes]:
     return {str(it.relative_to(tree)): it.read_bytes() for it in tree.rglob("*") if it.is_file()}
 
 
-def changed(before: dict[str, bytes], after: dict[str, bytes]) -> set[str]:
+def changed_files(before: dict[str, bytes], after: dict[str, bytes]) -> set[str]:
     """Return the files that were there before, and are not what they were."""
     return {name for name, text in before.items() if after.get(name) != text}
 
@@ -160,7 +160,7 @@ def addition(tmp_path_factory: pytest.TempPathFactory) -> Addition:
     place = tree / "target" / TRIPLE / "release"
     place.mkdir(parents=True)
     shutil.move(built, place / "joj-agent")
-    return Addition(tree, changed(first, second), changed(second, third))
+    return Addition(tree, changed_files(first, second), changed_files(second, third))
 
 
 def joj(tree: Path, folder: Path, *arguments: str | Path) -> Ended:

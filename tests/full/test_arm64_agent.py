@@ -21,13 +21,13 @@ from tests.live.recordings import (
     ENVIRONMENT,
     Recording,
     read_strace,
-    recorded,
+    record_program,
     recorded_calls,
     strace_of,
 )
 from tests.live.recordings import Said as StraceSaid
 from tests.live.test_record import PROGRAMS as RECORDED
-from tests.live.test_record_by_ebpf import before, comparable_calls
+from tests.live.test_record_by_ebpf import comparable_calls, snapshots_of
 from tests.live.test_replay_again import Said, file_calls, read_replay, replay_calls, replay_case
 from tests.live.tracing import read, rows
 
@@ -79,7 +79,9 @@ def programs(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Programs
         if name == OF_X86_64:
             (here := place / "here").mkdir()
             files["recording"], recording = place / "recording", "/files/recording"
-            dd = recorded(here, files["recording"], *PROGRAMS["dd"], options=("--data", "keep"))
+            dd = record_program(
+                here, files["recording"], *PROGRAMS["dd"], options=("--data", "keep")
+            )
             assert dd.code == 0
         else:
             commands += record_commands(name)
@@ -150,7 +152,7 @@ def test_a_bench_is_traced_to_the_byte(cache: Cache, tmp_path: Path) -> None:
         written = {
             name: sum(
                 row["length_bytes"]
-                for row in tables.written(block_type="data")
+                for row in tables.written_runs(block_type="data")
                 if str(row["file"]).endswith(f"/{name}")
             )
             for name in ("main.db", "main.db-journal")
@@ -198,7 +200,7 @@ def test_a_recording_has_the_calls_that_strace_sees(programs: Programs, name: st
         assert recording.manifest["architecture"] == "aarch64"
         assert recorded_calls(recording, HERE) == wanted
     assert comparable_calls(by_ebpf, HERE) == comparable_calls(by_ptrace, HERE)
-    assert before(by_ebpf, HERE) == before(by_ptrace, HERE)
+    assert snapshots_of(by_ebpf, HERE) == snapshots_of(by_ptrace, HERE)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

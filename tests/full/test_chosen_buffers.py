@@ -56,7 +56,7 @@ def _run(
     return capture, touched
 
 
-def _bounced(capture: Capture) -> int:
+def _bounced_bytes(capture: Capture) -> int:
     rows = capture.read("counters").to_pylist()
     return sum(
         row["value"]
@@ -87,5 +87,5 @@ def test_each_case_has_its_memory_and_what_touches_it_is_counted(
         # the pages' other address.
         zeroed = buffers["ileb_buf"]["length_bytes"] // 8 if ubifs == "kmalloc" else 0
         assert touched["ileb_buf"] == (0, zeroed)
-        assert (_bounced(capture) > 0) == (ubifs == "vmalloc")
+        assert (_bounced_bytes(capture) > 0) == (ubifs == "vmalloc")
         assert configuration["nand_before"]["write_bytes"] > 0

@@ -25,9 +25,9 @@ import pytest
 from jojlab.fleet.store.dataset import live_units
 from jojlab.fleet.store.objects import Store, open_store
 from jojlab.foundation.places import agent_path
-from tests.ended import HANG_S
-from tests.fleet.serving import JOJ, Serving, segments_of, token_of
-from tests.live.loop import Loop, mounted
+from tests.fleet.fleet_server import JOJ, FleetServer, segments_of, token_of
+from tests.hangs import HANG_S
+from tests.live.loop import Loop, mounted_loop
 
 ROUNDS = 50  # of each seed: 200
 KILLED = ("collector", "uploader", "uploader", "server", "all")
@@ -53,7 +53,7 @@ while True:
 
 @pytest.fixture(scope="module")
 def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
-    with mounted("ext4", tmp_path_factory.mktemp("killed")) as loop:
+    with mounted_loop("ext4", tmp_path_factory.mktemp("killed")) as loop:
         yield loop
 
 
@@ -124,7 +124,7 @@ class Device:
         except FileNotFoundError:
             return 0
 
-    def waiting(self) -> set[str]:
+    def waiting_names(self) -> set[str]:
         """The names of the segments that wait."""
         ready = self.spool / "ready"
         names = {path.name for path in ready.iterdir()} if ready.is_dir() else set()
@@ -132,13 +132,13 @@ class Device:
         return names
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def watch(self) -> Iterator[None]:
         """Look at the spool all the while."""
         over = threading.Event()
 
         def look() -> None:
             while not over.wait(0.005):
-                self.waiting()
+                self.waiting_names()
 
         thread = threading.Thread(target=look)
         thread.start()
@@ -148,10 +148,10 @@ class Device:
             over.set()
             thread.join()
 
-    def acknowledged(self) -> set[str]:
+    def acknowledged_hashes(self) -> set[str]:
         """The hashes of segments that were seen to wait and were deleted."""
         before = set(self.seen)
-        return {name[13:-4] for name in before - self.waiting()}
+        return {name[13:-4] for name in before - self.waiting_names()}
 
 
 def facts_in(spool: Path) -> list[dict[str, Any]]:
@@ -188,13 +188,13 @@ def await_commits(loop: Loop, count: int) -> None:
     database says (https://sqlite.org/fileformat2.html, section 1.3.7).
     """
 
-    def committed() -> int:
+    def change_counter() -> int:
         with (loop.directory / "a.db").open("rb") as database:
             return int.from_bytes(database.read(28)[24:], "big")
 
     _await((loop.directory / "a.db").exists)
-    before = committed()
-    _await(lambda: committed() >= before + count)
+    before = change_counter()
+    _await(lambda: change_counter() >= before + count)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -204,13 +204,13 @@ def test_no_acknowledged_segment_is_lost_and_none_is_there_twice(
     data, token = str(tmp_path / "data"), tmp_path / "token"
     token.write_text(token_of(data, "phone-1") + "\n")
     store, draw = open_store(data), random.Random(seed)
-    server: Serving | None = Serving(data)
+    server: FleetServer | None = FleetServer(data)
     assert server is not None
     url, port = server.url, server.url.rpartition(":")[2]
     device = Device(loop, tmp_path / "spool", "--server", url, "--token-file", str(token))
-    with device, device.watched(), commits(loop):
+    with device, device.watch(), commits(loop):
         for _ in range(ROUNDS):
-            server = server or Serving(data, "--port", port)
+            server = server or FleetServer(data, "--port", port)
             device.start()
             if draw.random() < 0.8:  # otherwise while it starts, or sends what waits
                 device.await_more()
@@ -227,16 +227,16 @@ def test_no_acknowledged_segment_is_lost_and_none_is_there_twice(
                 time.sleep(draw.choice((0, 0, 0.05)))
             if "server" in victims:
                 server = None
-            acknowledged, there = device.acknowledged(), segments_of(store)
+            acknowledged, there = device.acknowledged_hashes(), segments_of(store)
             assert len(there) == len(set(there)), "a segment counts twice"
             assert acknowledged <= set(there), "an acknowledged segment is lost"
-    with server or Serving(data, "--port", port), device:
+    with server or FleetServer(data, "--port", port), device:
         device.start()
         device.await_more()
         device.end()
         command = [*device.uploader, "--once", "--server", url, "--token-file", str(token)]
         subprocess.run(command, check=True, timeout=HANG_S)
-    assert device.waiting() == set()
+    assert device.waiting_names() == set()
     assert not any((device.spool / "refused").iterdir())
     numbers = [row["sequence"] for row in rows_of(store, "segments")]
     assert len(numbers) == len(set(numbers)), "a number came twice"
@@ -262,11 +262,11 @@ def test_a_spool_on_a_full_disk_counts_what_it_drops(loop: Loop, tmp_path: Path)
             with filler.open("wb", buffering=0) as out, pytest.raises(OSError, match="No space"):
                 while True:
                     out.write(bytes(4096))
-            before = len(device.waiting())
+            before = len(device.waiting_names())
             _await(lambda: device.log.read_text().count("No space left on device") >= 3)
-            assert len(device.waiting()) == before
+            assert len(device.waiting_names()) == before
             filler.unlink()
-            _await(lambda: len(device.waiting()) >= before + 2)
+            _await(lambda: len(device.waiting_names()) >= before + 2)
             device.end()
         facts = facts_in(device.spool)
     finally:
@@ -292,7 +292,7 @@ def test_a_clock_that_is_set_loses_nothing(loop: Loop, tmp_path: Path) -> None:
         for count, number in ((1, signal.SIGUSR1), (2, signal.SIGUSR2)):
             await_commits(loop, 10)
             device.process.send_signal(number)
-            _await(lambda count=count: len(device.waiting()) == count)  # type: ignore[misc]
+            _await(lambda count=count: len(device.waiting_names()) == count)  # type: ignore[misc]
         await_commits(loop, 10)
         device.end()
     facts = facts_in(device.spool)
@@ -303,7 +303,7 @@ def test_a_clock_that_is_set_loses_nothing(loop: Loop, tmp_path: Path) -> None:
         for row in facts
     ]
     assert [round(step / 86400e9) for step in steps] == [3, -3, 0]
-    with Serving(data) as server:
+    with FleetServer(data) as server:
         command = [*device.uploader, "--once", "--server", server.url, "--token-file", str(token)]
         subprocess.run(command, check=True, timeout=HANG_S)
     rows = rows_of(open_store(data), "commits")

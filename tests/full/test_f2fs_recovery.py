@@ -19,7 +19,7 @@ from jojlab.lab.lab import Lab
 STATES = 960
 
 
-def replayed(cache: Cache, folder: Path, mount_options: str) -> dict[str, Any]:
+def judge_appends(cache: Cache, folder: Path, mount_options: str) -> dict[str, Any]:
     """Return what power cuts leave of synced appends.
 
     A sync of the directory makes a checkpoint, so that the node of the sync after it is the first
@@ -44,13 +44,13 @@ def replayed(cache: Cache, folder: Path, mount_options: str) -> dict[str, Any]:
 
 
 def test_a_second_cut_undoes_a_sync(cache: Cache, tmp_path: Path) -> None:
-    found = replayed(cache, tmp_path, "noatime")
+    found = judge_appends(cache, tmp_path, "noatime")
     harmful = [one for one in found["states"] if one["outcome"] != "kept"]
     assert {(one["kind"], one["outcome"]) for one in harmful} == {("second", "lost")}, harmful
 
 
 def test_recovery_with_two_logs_loses_nothing(cache: Cache, tmp_path: Path) -> None:
-    found = replayed(cache, tmp_path, "noatime,active_logs=2")
+    found = judge_appends(cache, tmp_path, "noatime,active_logs=2")
     assert found["by_kind"]["second"]["kept"] > 10
     assert set(found["outcomes"]) == {"kept"}, found["outcomes"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 from tests.live.loop import need_filesystem, need_tracer
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"

@@ -18,8 +18,8 @@ from jojlab.guest.image.build import CHOSEN_BUFFERS, QEMU, QEMU_PACKAGE, ready_i
 from jojlab.guest.image.initramfs import Initramfs
 from jojlab.guest.run import WALL_COMMAND_LINE
 from jojlab.trace.capture import Capture
-from tests.ended import HANG_S
 from tests.guest.conftest import real_case
+from tests.hangs import HANG_S
 
 HERE = Path(__file__).parent
 ALLOCATORS = {"1": ("vmalloc", "vmalloc"), "2": ("kmem_cache", "kmalloc")}

@@ -16,7 +16,7 @@ import pytest
 from jojlab.foundation.places import agent_path
 from jojlab.trace.capture import Capture
 from jojlab.trace.run_folder import RunFolder
-from tests.inside import joj
+from tests.this_process import joj
 
 # A crate that has an amalgamation in it, and what that says of itself.
 CRATE = "0.22.0"
@@ -39,7 +39,7 @@ journal_mode = "truncate"
 
 
 @pytest.fixture(scope="module")
-def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def older_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an older amalgamation, as cargo fetches it, and options."""
     place = tmp_path_factory.mktemp("older")
     (place / "src").mkdir()
@@ -63,15 +63,17 @@ def configuration(run: Path, sqlite: str) -> Mapping[str, Any]:
     return found
 
 
-def test_two_sqlites_run_the_same_case_and_say_which_they_are(older: Path, tmp_path: Path) -> None:
+def test_two_sqlites_run_the_same_case_and_say_which_they_are(
+    older_sqlite: Path, tmp_path: Path
+) -> None:
     (tmp_path / "experiment.toml").write_text(CASE)
     before = agent_path().read_bytes()
     out = tmp_path / "run"
-    chosen = ("--set", f"sqlite=bundled,{older}")
+    chosen = ("--set", f"sqlite=bundled,{older_sqlite}")
     done = joj("run", str(tmp_path / "experiment.toml"), *chosen, "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert agent_path().read_bytes() == before
-    own, other = (configuration(out, name) for name in ("bundled", str(older)))
+    own, other = (configuration(out, name) for name in ("bundled", str(older_sqlite)))
     assert other["sqlite_version"] == VERSION != own["sqlite_version"]
     assert other["sqlite_source_id"].startswith(MADE) != own["sqlite_source_id"]
     assert "DEFAULT_SYNCHRONOUS=1" in other["sqlite_compile_options"]
@@ -83,15 +85,15 @@ def test_two_sqlites_run_the_same_case_and_say_which_they_are(older: Path, tmp_p
     assert joj("diff", str(out), str(tmp_path / "again")).returncode == 0
 
 
-def test_power_cuts_of_another_sqlite_are_judged(older: Path, tmp_path: Path) -> None:
+def test_power_cuts_of_another_sqlite_are_judged(older_sqlite: Path, tmp_path: Path) -> None:
     (tmp_path / "experiment.toml").write_text(CASE)
     done = joj(
         *("verify", "durability", str(tmp_path / "experiment.toml"), "--states", "16", "--json"),
-        *("--set", f"sqlite={older}"),
+        *("--set", f"sqlite={older_sqlite}"),
     )
     (case,) = json.loads(done.stdout)["cases"]
     assert done.returncode == 0, done.stderr
     assert not case["proven_unsafe"], case
-    bill = joj("bill", "--sqlite", str(older), "--transactions", "11", "--json")
+    bill = joj("bill", "--sqlite", str(older_sqlite), "--transactions", "11", "--json")
     assert bill.returncode == 0, bill.stderr
     assert json.loads(bill.stdout)["transactions"] == 11, bill.stdout

@@ -15,7 +15,7 @@ from jojlab.foundation.places import EXPERIMENTS
 from jojlab.foundation.tools import need_tool, run_tool
 from jojlab.lab.lab import Lab
 from tests.guest.test_own_check import answers
-from tests.inside import joj
+from tests.this_process import joj
 
 FOLDER = EXPERIMENTS / "own-engine"
 # A cut can tear ext4's superblock in every case (docs/findings).

@@ -28,7 +28,7 @@ setup/release.sh
 """
 
 
-def packed(clone: Path, umask: str, **environment: str) -> Path:
+def pack_release(clone: Path, umask: str, **environment: str) -> Path:
     """Return the folder of a release that is packed in a new clone of this checkout's commit."""
     subprocess.run(["git", "clone", "-q", CHECKOUT, clone], check=True)
     (clone / ".venv").symlink_to(CHECKOUT / ".venv")
@@ -45,8 +45,8 @@ def packed(clone: Path, umask: str, **environment: str) -> Path:
 
 
 def test_two_releases_of_one_commit_are_equal(tmp_path: Path) -> None:
-    first = packed(tmp_path / "a" / "jojlab", "022", TZ="UTC")
-    second = packed(tmp_path / "of-another-name" / "deeper" / "copy", "077", TZ="Asia/Tokyo")
+    first = pack_release(tmp_path / "a" / "jojlab", "022", TZ="UTC")
+    second = pack_release(tmp_path / "of-another-name" / "deeper" / "copy", "077", TZ="Asia/Tokyo")
     sums = (first / "SHA256SUMS").read_text()
     assert sums == (second / "SHA256SUMS").read_text()
     by_name = {name: digest for digest, name in (line.split("  ") for line in sums.splitlines())}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jojlab.trace.run_folder import RunFolder
 from tests.command.conftest import Lab
-from tests.ended import ended
+from tests.hangs import await_end
 
 _READY_MADE = ("packages", "kernels", "modules")
 
@@ -21,7 +21,7 @@ def test_no_case_of_two_runs_at_once_fails(lab: Lab, tmp_path: Path) -> None:
         for number in range(2)
     ]
     for joj in runs:
-        _, said = ended(joj)
+        _, said = await_end(joj)
         assert joj.returncode == 0, said
     for number in range(2):
         run = RunFolder.open(lab.folder / f"run-{number}")

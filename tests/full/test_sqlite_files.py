@@ -56,7 +56,7 @@ def testfixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_testfixture(fetch(tmp_path_factory.mktemp("sqlite") / "package"))
 
 
-def counted(log: Path, here: Path) -> Counter[str]:
+def count_calls(log: Path, here: Path) -> Counter[str]:
     """Return what strace counts of the calls that succeeded on files of a directory."""
     counts: Counter[str] = Counter()
     with log.open(errors="replace") as lines:
@@ -82,7 +82,7 @@ def test_a_replay_writes_what_a_test_file_wrote(
     record += ["--output", str(recording), "--", *program]
     done = subprocess.run(record, cwd=here, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr[-2000:] + done.stdout[-2000:]
-    wanted = counted(log, here)
+    wanted = count_calls(log, here)
     assert wanted["writes"] > 0
     (tmp_path / "to").mkdir()
     replay = [sys.executable, "-m", "jojlab", "replay", str(recording), "--timing", "none"]

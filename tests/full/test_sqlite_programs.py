@@ -14,8 +14,8 @@ import pytest
 from jojlab.foundation.places import agent_path
 from jojlab.recording import sql_export
 from jojlab.recording.folder import Recording
-from tests.ended import HANG_S
 from tests.full.sqlite_source import build, fetch
+from tests.hangs import HANG_S
 from tests.live.played_sql import play
 
 pytestmark = pytest.mark.full

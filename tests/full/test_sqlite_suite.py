@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.ended import HANG_S
 from tests.full.sqlite_source import build_testfixture, fetch
+from tests.hangs import HANG_S
 from tests.live.recordings import ROOT
 
 pytestmark = pytest.mark.full

@@ -19,8 +19,14 @@ import pytest
 from jojlab.fleet.store.objects import open_store
 from jojlab.fleet.store.quarantine import list_quarantine
 from jojlab.foundation.places import agent_path
-from tests.ended import HANG_S
-from tests.fleet.serving import Serving, segments_of, simulated_segments, token_of, with_name
+from tests.fleet.fleet_server import (
+    FleetServer,
+    segments_of,
+    simulated_segments,
+    token_of,
+    with_name,
+)
+from tests.hangs import HANG_S
 
 UPLOADER = agent_path().with_name("joj-uploader")
 
@@ -63,7 +69,7 @@ class Spool:
         found: dict[str, Any] = json.loads((self.folder / "uploader.json").read_text())
         return found
 
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """Return how many segments wait."""
         return len(list(self.ready.iterdir()))
 
@@ -79,12 +85,12 @@ def spool(tmp_path: Path) -> Spool:
 def test_a_refused_segment_is_kept_and_can_be_sent_once_more(spool: Spool, tmp_path: Path) -> None:
     spool.put(b"no segment")
     data = str(tmp_path / "data")
-    with Serving(data) as server:
+    with FleetServer(data) as server:
         said = spool.send(server.url)
         assert "not-a-segment" in said
         assert str(spool.refused) in said
         assert spool.state["sending"] == "refused"
-        assert spool.waiting() == 0
+        assert spool.waiting_count() == 0
         assert len(segments_of(open_store(data))) == 3
         assert [each.reason for each in list_quarantine(open_store(data))] == ["not-a-segment"]
         [kept] = spool.refused.iterdir()
@@ -125,18 +131,18 @@ def test_a_server_of_something_else_gets_nothing_deleted(spool: Spool, status: i
     with other_server(status, b"<html>please log in</html>") as url:
         said = spool.send(url, code=3)
     assert f"{url} answered {status}, and not as the server of a fleet does" in said
-    assert (spool.waiting(), list(spool.refused.iterdir())) == (3, [])
+    assert (spool.waiting_count(), list(spool.refused.iterdir())) == (3, [])
     assert (spool.state["sending"], spool.state["server"]) == ("wrong-server", url)
 
 
 def test_an_address_with_a_path_too_many(spool: Spool, tmp_path: Path) -> None:
     data = str(tmp_path / "data")
-    with Serving(data) as server:
+    with FleetServer(data) as server:
         assert "is --server right?" in spool.send(f"{server.url}/fleet", code=3)
-        assert (spool.waiting(), spool.state["sending"]) == (3, "wrong-server")
+        assert (spool.waiting_count(), spool.state["sending"]) == (3, "wrong-server")
         spool.send(server.url)
     assert spool.state["sending"] == "well"
-    assert (spool.waiting(), len(segments_of(open_store(data)))) == (0, 3)
+    assert (spool.waiting_count(), len(segments_of(open_store(data)))) == (0, 3)
 
 
 def test_no_server_and_another_ones_certificate(spool: Spool) -> None:
@@ -146,19 +152,19 @@ def test_no_server_and_another_ones_certificate(spool: Spool) -> None:
     assert spool.state["sending"] == "later"
     said = spool.send("https://does-not-exist.invalid", code=3)
     assert said.startswith("joj-uploader: https://does-not-exist.invalid: ")
-    assert spool.waiting() == 3
+    assert spool.waiting_count() == 3
 
 
 def test_a_token_that_was_revoked_keeps_everything(spool: Spool, tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     good = spool.token_file.read_text()
-    with Serving(data) as server:
+    with FleetServer(data) as server:
         spool.token_file.write_text(token_of(data, "phone-2")[:-1] + "_")
         assert "wrong-token" in spool.send(server.url, code=3)
-        assert (spool.waiting(), spool.state["sending"]) == (3, "wrong-token")
+        assert (spool.waiting_count(), spool.state["sending"]) == (3, "wrong-token")
         spool.token_file.write_text(good)
         spool.send(server.url)
-    assert (spool.waiting(), spool.state["sending"]) == (0, "well")
+    assert (spool.waiting_count(), spool.state["sending"]) == (0, "well")
 
 
 def test_a_server_with_a_full_disk_loses_nothing(spool: Spool, tmp_path: Path) -> None:
@@ -167,7 +173,7 @@ def test_a_server_with_a_full_disk_loses_nothing(spool: Spool, tmp_path: Path) -
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(data)], check=True)
     try:
         spool.token_file.write_text(token_of(str(data), "phone-1") + "\n")
-        with Serving(str(data)) as server:
+        with FleetServer(str(data)) as server:
             filler = data / "filler"
             with filler.open("wb", buffering=0) as out, pytest.raises(OSError, match="No space"):
                 while True:
@@ -176,17 +182,17 @@ def test_a_server_with_a_full_disk_loses_nothing(spool: Spool, tmp_path: Path) -
                 spool.command(server.url), stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
             )
             _await(lambda: (spool.folder / "uploader.json").exists())
-            assert (spool.state["sending"], spool.waiting()) == ("later", 3)
+            assert (spool.state["sending"], spool.waiting_count()) == ("later", 3)
             assert "507" in spool.state["reason"]
             assert segments_of(open_store(str(data))) == []
             filler.unlink()
-            _await(lambda: spool.waiting() == 0)  # it asks again after five seconds
+            _await(lambda: spool.waiting_count() == 0)  # it asks again after five seconds
             _await(lambda: spool.state["sending"] == "well")
             said = process.communicate()[1]  # its input ends
             assert process.returncode == 0
             assert "takes segments" in said
             assert len(segments_of(open_store(str(data)))) == 3
-            assert server.refused("store") >= 1
+            assert server.refused_uploads("store") >= 1
     finally:
         subprocess.run(["umount", str(data)], check=True)
 

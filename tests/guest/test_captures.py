@@ -140,7 +140,7 @@ BILLS = {
 }
 
 
-def allowed(filesystem: str, block_type: str, kib: int) -> tuple[float, float]:
+def allowed_kib(filesystem: str, block_type: str, kib: int) -> tuple[float, float]:
     """The least and the most KiB that agree with `kib`.
 
     What NILFS2 writes of its own tables depends on how much it has written before: how many blocks
@@ -166,7 +166,7 @@ def test_one_insert_costs_what_it_is_known_to_cost(
                 kib[row["block_type"]] = kib.get(row["block_type"], 0) + row["bytes"] / 1024
         assert bill["lost_events"] == bill["unattributed_bytes"] == 0
         for block_type in wanted.keys() | kib.keys():
-            least, most = allowed(filesystem, block_type, wanted.get(block_type, 0))
+            least, most = allowed_kib(filesystem, block_type, wanted.get(block_type, 0))
             found = kib.get(block_type, 0)
             assert least <= found < most, (filesystem, journal_mode, block_type, kib)
 

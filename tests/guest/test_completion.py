@@ -34,7 +34,7 @@ def run(cache: Cache, image: Image, way: str, output: Path) -> None:
     run_case(cache, image, case, 0, output)
 
 
-def counted(path: Path, phase: str = "all") -> dict[str, int]:
+def device_counters(path: Path, phase: str = "all") -> dict[str, int]:
     """Return what the device counted in a phase."""
     rows = Capture.open(path).read("counters").to_pylist()
     return {r["name"]: r["value"] for r in rows if (r["phase"], r["source"]) == (phase, "device")}
@@ -45,17 +45,17 @@ def test_nothing_is_lost_in_any_way(captures: dict[str, Path]) -> None:
     for path in captures.values():
         capture = Capture.open(path)
         assert not capture.is_incomplete, capture.manifest["incomplete_reasons"]
-        assert counted(path)["failed_requests"] == 0
+        assert device_counters(path)["failed_requests"] == 0
         requests = capture.read("requests").to_pylist()
         writes = [row for row in requests if row["operation"] == "write"]
-        assert counted(path)["write_requests"] == len(writes) > 13
+        assert device_counters(path)["write_requests"] == len(writes) > 13
         assert all(row["complete_ns"] > row["issue_ns"] for row in requests)
         hashes.add(str(capture.manifest["operation_hash"]))
     assert len(hashes) == 1
 
 
 def test_counters_follow_the_thread_that_waits_for_completions(captures: dict[str, Path]) -> None:
-    counts = {way: counted(path) for way, path in captures.items()}
+    counts = {way: device_counters(path) for way, path in captures.items()}
     requests = len(Capture.open(captures["interrupt"]).read("requests"))
     direct, interrupt, polling = (counts[way] for way in WAYS)
     assert direct["dispatch_cpu_ns"] == direct["dispatch_voluntary_switches"] == 0

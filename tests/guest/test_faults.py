@@ -14,7 +14,7 @@ import pytest
 from jojlab.lab.lab import Lab
 from tests.guest.test_omitted_sync import CHECK
 from tests.guest.test_own_check import answers
-from tests.inside import joj
+from tests.this_process import joj
 
 CASE = """
 question = "What is promised after an error?"

@@ -146,7 +146,7 @@ APPENDS = (
 
 
 @pytest.fixture
-def larger(tmp_path: Path) -> Path:
+def large_experiment(tmp_path: Path) -> Path:
     """An experiment whose cases are chosen by APPENDS."""
     toml = tmp_path / "large.toml"
     toml.write_text('question = "Does a larger guest do the same?"\n[case]\nfilesystem = "ext4"\n')
@@ -154,18 +154,18 @@ def larger(tmp_path: Path) -> Path:
 
 
 def test_a_case_that_may_write_more_than_a_small_guest_holds_has_a_larger_one(
-    lab: Lab, larger: Path
+    lab: Lab, large_experiment: Path
 ) -> None:
-    planned = plan(read(larger, APPENDS))
+    planned = plan(read(large_experiment, APPENDS))
     jobs = jobs_of(planned, images_of(planned, lab.cache), lab.cache)
     machines = [asked.job.machine for asked in jobs if isinstance(asked.job.machine, Machine)]
     assert [machine.memory_mib for machine in machines] == [1024, 2048]
 
 
 @pytest.mark.full
-def test_a_larger_guest_does_the_same(lab: Lab, larger: Path, tmp_path: Path) -> None:
+def test_a_larger_guest_does_the_same(lab: Lab, large_experiment: Path, tmp_path: Path) -> None:
     """But for ext4lazyinit, which reads block bitmaps in the background, by a timer."""
-    run = run_experiment(lab, tmp_path / "run", str(larger), *APPENDS)
+    run = run_experiment(lab, tmp_path / "run", str(large_experiment), *APPENDS)
     assert_complete(run)
     small, large = (
         [

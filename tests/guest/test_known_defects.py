@@ -26,7 +26,7 @@ from jojlab.lab.power_cuts import merge_answers, power_cuts
 from jojlab.model.field import Value
 from tests.guest.conftest import real_case, release
 from tests.guest.jobs import case_job, run_job
-from tests.inside import joj
+from tests.this_process import joj
 
 # Each transaction changes several pages far apart, so that half of one shows.
 UPDATES: dict[str, Value] = {
@@ -69,9 +69,7 @@ def defect(name: str, *values: Any) -> Any:
     return pytest.param(*values, id=name, marks=() if name in OFTEN else pytest.mark.full)
 
 
-def judged(
-    cache: Cache, image: Image, states: int = STATES, /, **settings: Value
-) -> dict[str, Any]:
+def judge(cache: Cache, image: Image, states: int = STATES, /, **settings: Value) -> dict[str, Any]:
     """Return what power cuts leave of a case."""
     defaults = {} if "workload" in settings else UPDATES
     job = case_job(image, real_case(1, **{**defaults, **settings}))
@@ -119,7 +117,7 @@ def assert_harm(answer: dict[str, Any], allowed: set[str], needed: set[str]) -> 
 def test_power_cuts_find_the_harm_that_manuals_warn_of(
     cache: Cache, image: Image, settings: dict[str, Value], allowed: set[str], needed: set[str]
 ) -> None:
-    assert_harm(judged(cache, image, **settings), allowed, needed)
+    assert_harm(judge(cache, image, **settings), allowed, needed)
 
 
 @pytest.mark.full
@@ -131,7 +129,7 @@ def test_ext4_with_an_external_journal_returns_before_the_data_are_flushed(
     linux-ext4, 6 December 2024.
     """
     external: dict[str, Value] = {"journal_mode": "truncate", "journal_device": "emmc-galaxy-s3"}
-    assert_harm(judged(cache, image, **external, **AGED), HARMS, HARMS - {"kept"})
+    assert_harm(judge(cache, image, **external, **AGED), HARMS, HARMS - {"kept"})
 
 
 @pytest.mark.full
@@ -144,7 +142,7 @@ def test_f2fs_returns_before_the_first_node_after_a_checkpoint(cache: Cache, ima
         "device": "emmc-galaxy-s3-no-cache",
         "sync_call": "fdatasync",
     }
-    answer = judged(cache, image, **first, **without_cache)
+    answer = judge(cache, image, **first, **without_cache)
     assert_harm(answer, {"kept", "lost", "corrupt"}, {"lost"})
 
 
@@ -156,7 +154,7 @@ def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
     missing, nilfs_search_super_root() (fs/nilfs2/recovery.c) finds its super root all the same.
     """
     small: dict[str, Value] = {"filesystem": "nilfs2", "mkfs_options": "-B 16"}
-    answer = judged(cache, image, 240, journal_mode="truncate", **small)
+    answer = judge(cache, image, 240, journal_mode="truncate", **small)
     assert_harm(answer, {"kept", "corrupt", "unmountable"}, {"unmountable"})
     harmful = {one["kind"] for one in answer["states"] if one["outcome"] != "kept"}
     assert harmful <= {"drop-one", "subset", "torn", "second"}, harmful
@@ -179,7 +177,7 @@ def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
 def test_a_sync_that_sqlite_leaves_out_is_found(
     cache: Cache, image: Image, settings: dict[str, Value], dropped: str
 ) -> None:
-    answer = judged(cache, image, dropped_sync=dropped, **settings)
+    answer = judge(cache, image, dropped_sync=dropped, **settings)
     assert_harm(answer, HARMS, HARMS - {"kept"})
 
 
@@ -188,7 +186,7 @@ def test_a_device_that_lies_about_flushes_is_found(
     cache: Cache, image: Image, settings: dict[str, Value]
 ) -> None:
     lying = {**settings, "device.flush_lies": 1}
-    answer = judged(cache, image, **lying)
+    answer = judge(cache, image, **lying)
     assert_harm(answer, HARMS, HARMS - {"kept"})
     # What boots make of what cannot be mounted: e2fsck -p, or fsck.f2fs -a.
     unmountable = [one["at_boot"] for one in answer["states"] if one["outcome"] == "unmountable"]
@@ -217,7 +215,7 @@ def test_a_torn_slot_that_cannot_be_read_is_harm_that_takes_the_tear(
 ) -> None:
     """The replay of ext4's journal ends at a block that it cannot read, and so does e2fsck -p."""
     unreadable: dict[str, Value] = {"device.unreadable_torn_slots": 1, "device.torn_slots_max": 8}
-    answer = judged(cache, image, 60, journal_mode="truncate", **unreadable)
+    answer = judge(cache, image, 60, journal_mode="truncate", **unreadable)
     assert_harm(answer, {"kept", "corrupt", "unmountable"}, {"unmountable"})
     harmful = [one for one in answer["states"] if one["outcome"] != "kept"]
     assert all(one["is_torn"] for one in harmful), harmful
@@ -234,13 +232,13 @@ def test_a_mapping_that_a_cut_leaves_stale_loses_what_a_flush_had_promised(
 ) -> None:
     """The database is whole without it, and no smaller cut than older durable pages does it."""
     stale: dict[str, Value] = {"device.stale_mapping_flushes": 4, "device.atomic_slots": 1}
-    answer = judged(cache, image, 100, journal_mode="wal", **stale)
+    answer = judge(cache, image, 100, journal_mode="wal", **stale)
     assert answer["model"]["stale_mapping_flushes"] == 4
     assert_harm(answer, HARMS, {"lost", "corrupt"})
     first = [one for one in answer["states"] if one["kind"] != "second"]
     harmful = {one["kind"] for one in first if one["outcome"] != "kept"}
     assert harmful == {"stale-mapping"}, harmful
-    sound = judged(cache, image, 100, journal_mode="wal", **{"device.atomic_slots": 1})
+    sound = judge(cache, image, 100, journal_mode="wal", **{"device.atomic_slots": 1})
     assert set(sound["outcomes"]) == {"kept"}, sound["outcomes"]
 
 
@@ -258,7 +256,7 @@ def test_moved_slots_are_lost_where_their_row_is_erased_early(
         "device.atomic_slots": 1,
         "device.early_erase": early_erase,
     }
-    answer = judged(cache, image, 100, journal_mode="wal", **small)
+    answer = judge(cache, image, 100, journal_mode="wal", **small)
     if not early_erase:
         assert set(answer["outcomes"]) == {"kept"}, answer["outcomes"]
         return
@@ -282,7 +280,7 @@ def test_a_batch_atomic_write_waits_for_its_node_in_linux_6_1(
     it anew. "f2fs: prevent atomic file from being dirtied before commit" of Linux 6.12 ended that.
     """
     whole: dict[str, Value] = {"device.atomic_slots": 1}  # without nodes that are torn
-    answer = judged(cache, image, **FAMILIES["batch-atomic"], **whole, **settings)
+    answer = judge(cache, image, **FAMILIES["batch-atomic"], **whole, **settings)
     if release(image) == (6, 1):
         assert set(answer["outcomes"]) == {"kept"}, answer["outcomes"]
     else:
@@ -293,7 +291,7 @@ def test_a_batch_atomic_write_waits_for_its_node_in_linux_6_1(
 @pytest.mark.parametrize("family", ["wal", "batch-atomic"])
 def test_a_filesystem_that_sends_no_flush_is_found(cache: Cache, image: Image, family: str) -> None:
     """test_power_cut.py has the same of the rollback journal."""
-    answer = judged(cache, image, mount_options="nobarrier", **FAMILIES[family])
+    answer = judge(cache, image, mount_options="nobarrier", **FAMILIES[family])
     assert_harm(answer, HARMS, HARMS - {"kept"})
 
 
@@ -323,7 +321,7 @@ def test_a_filesystem_that_sends_no_flush_is_found(cache: Cache, image: Image, f
 def test_a_returned_commit_survives_beside_other_connections(
     cache: Cache, image: Image, settings: dict[str, Value]
 ) -> None:
-    answer = judged(cache, image, **settings)
+    answer = judge(cache, image, **settings)
     assert set(answer["outcomes"]) == {"kept"}, answer["outcomes"]
 
 

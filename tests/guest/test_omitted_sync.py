@@ -13,7 +13,7 @@ import pytest
 from jojlab.foundation.places import EXPERIMENTS
 from jojlab.lab.lab import Lab
 from tests.guest.test_own_check import answers
-from tests.inside import joj
+from tests.this_process import joj
 
 CASE = """
 question = "Which sync protects what?"

@@ -20,7 +20,7 @@ from jojlab.experiment.read import read
 from jojlab.lab.lab import Lab
 from jojlab.model.hazards import Harm
 from tests.guest.experiments import assert_complete, run_experiment
-from tests.inside import joj
+from tests.this_process import joj
 
 TOML = """
 question = "What do two connections cost?"

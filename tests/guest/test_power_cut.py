@@ -118,10 +118,10 @@ def test_the_run_that_is_cut_is_the_one_that_is_measured(cache: Cache, image: Im
         job = replace(case, kind=Kind.POWER_CUTS, afterwards=canonical(asked))
         with TemporaryDirectory() as out:
             halves.append(run_job(cache, job, Path(out)).answer(Kind.POWER_CUTS))
-    assert judged(whole) == judged(merge_answers(halves))
+    assert judged_states(whole) == judged_states(merge_answers(halves))
 
 
-def judged(answer: dict[str, Any]) -> list[tuple[Any, ...]]:
+def judged_states(answer: dict[str, Any]) -> list[tuple[Any, ...]]:
     """The states and their outcomes, but second cuts: of two that leave the same, a guest judges
     one, and does not know what another guest judged.
     """

@@ -87,7 +87,7 @@ with open("filled", "wb") as file:
 """
 
 
-def written(folder: Path, **fields: str | int) -> str:
+def write_experiment(folder: Path, **fields: str | int) -> str:
     (folder / "app.py").write_text(SCRIPT)
     (folder / "app.py").chmod(0o755)
     (folder / "files").mkdir()
@@ -100,7 +100,7 @@ def written(folder: Path, **fields: str | int) -> str:
     return str(folder / "experiment.toml")
 
 
-def captured(lab: Lab, out: Path, name: str) -> Capture:
+def run_captured(lab: Lab, out: Path, name: str) -> Capture:
     run = run_experiment(lab, out, name, use_cache=False)
     [(_, _, capture)] = run.captures()
     return capture
@@ -109,7 +109,7 @@ def captured(lab: Lab, out: Path, name: str) -> Capture:
 def test_a_program_is_confined_and_its_commits_are_found(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     folder.mkdir()
-    capture = captured(lab, tmp_path / "out", written(folder))
+    capture = run_captured(lab, tmp_path / "out", write_experiment(folder))
     assert capture.manifest["incomplete_reasons"] == []
     program: dict[str, Any] = capture.manifest["program"]
     assert (program["exit_code"], program["commits"], program["rollbacks"]) == (0, 6, 1)
@@ -126,8 +126,8 @@ def test_a_program_is_confined_and_its_commits_are_found(lab: Lab, tmp_path: Pat
 def test_a_program_repeats_to_the_byte(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     folder.mkdir()
-    name = written(folder)
-    first, second = (captured(lab, tmp_path / str(number), name) for number in range(2))
+    name = write_experiment(folder)
+    first, second = (run_captured(lab, tmp_path / str(number), name) for number in range(2))
     for table in sorted(first.folder.glob("*.parquet")):
         assert table.read_bytes() == (second.folder / table.name).read_bytes(), table.name
 
@@ -136,8 +136,8 @@ def test_a_program_repeats_to_the_byte(lab: Lab, tmp_path: Path) -> None:
 def test_a_program_that_never_ends_is_killed_and_the_case_says_so(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     folder.mkdir()
-    name = written(folder, arguments="bomb", time_limit_ms=2_500)
-    capture = captured(lab, tmp_path / "out", name)
+    name = write_experiment(folder, arguments="bomb", time_limit_ms=2_500)
+    capture = run_captured(lab, tmp_path / "out", name)
     program = capture.manifest["program"]
     assert program["timed_out"]
     assert program["commits"] == 6
@@ -150,7 +150,7 @@ def test_a_program_that_never_ends_is_killed_and_the_case_says_so(lab: Lab, tmp_
 def test_a_program_s_commits_are_found_on_ubifs(lab: Lab, tmp_path: Path) -> None:
     folder = tmp_path / "experiment"
     folder.mkdir()
-    capture = captured(lab, tmp_path / "out", written(folder, filesystem="ubifs"))
+    capture = run_captured(lab, tmp_path / "out", write_experiment(folder, filesystem="ubifs"))
     assert capture.manifest["incomplete_reasons"] == []
     program = capture.manifest["program"]
     assert (program["commits"], program["rollbacks"]) == (6, 1)
@@ -165,10 +165,12 @@ def test_every_commit_of_six_journal_modes_is_found(
     folder = tmp_path / "experiment"
     folder.mkdir()
     modes = "delete truncate persist wal memory off"
-    name = written(folder, filesystem=filesystem, arguments=f". 40 {modes}", time_limit_ms=600_000)
+    name = write_experiment(
+        folder, filesystem=filesystem, arguments=f". 40 {modes}", time_limit_ms=600_000
+    )
     app = (Path(__file__).parents[1] / "live/commit_app.py").read_text()
     (folder / "app.py").write_text(f"#!/usr/bin/python3\n{app}")
-    program = captured(lab, tmp_path / "out", name).manifest["program"]
+    program = run_captured(lab, tmp_path / "out", name).manifest["program"]
     done = json.loads(program["output"])
     assert (program["exit_code"], sorted(done)) == (0, sorted(modes.split()))
     for count in ("commits", "rollbacks"):
@@ -182,7 +184,7 @@ def test_every_commit_of_six_journal_modes_is_found(
 def test_the_error_names_what_took_all_memory_of_a_guest(
     taken_by: str, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = written(tmp_path, arguments=taken_by)
+    name = write_experiment(tmp_path, arguments=taken_by)
     (tmp_path / "app.py").write_text(GREEDY)
     planned = plan(read(Path(name)))
     [asked] = jobs_of(planned, images_of(planned, lab.cache), lab.cache)
@@ -226,7 +228,7 @@ for number in range(3):
 @pytest.mark.full
 def test_syncs_that_a_programs_commits_lack_are_seen(lab: Lab, tmp_path: Path) -> None:
     """Each setting leaves its lack in the calls, and no other: docs/commits.md."""
-    name = written(tmp_path)
+    name = write_experiment(tmp_path)
     (tmp_path / "app.py").write_text(GUARDS)
     run = run_experiment(lab, tmp_path / "run", name)
     [(_, _, capture)] = run.captures()
@@ -267,8 +269,8 @@ print(os.stat("app.db-wal").st_size)
 @pytest.mark.full
 def test_a_library_before_sqlite_is_before_it_in_the_guest(lab: Lab, tmp_path: Path) -> None:
     """An unchanged program has a WAL that is kept and filled: docs/cure.md."""
-    name = written(tmp_path, environment="LD_PRELOAD=/app/joj_wal_preload.so")
+    name = write_experiment(tmp_path, environment="LD_PRELOAD=/app/joj_wal_preload.so")
     (tmp_path / "app.py").write_text(WRITER)
     build(SOURCE, tmp_path / "files", "joj_wal_preload")
-    program = captured(lab, tmp_path / "run", name).manifest["program"]
+    program = run_captured(lab, tmp_path / "run", name).manifest["program"]
     assert (program["exit_code"], program["output"]) == (0, f"{64 << 10}\n")

@@ -17,7 +17,7 @@ from jojlab.lab.lab import Lab
 from jojlab.trace.capture import Capture
 from jojlab.trace.dataset import Dataset
 from tests.guest.experiments import assert_complete, run_experiment
-from tests.live.recordings import ENVIRONMENT, LONG_AGO, recorded
+from tests.live.recordings import ENVIRONMENT, LONG_AGO, record_program
 
 TOML = """
 question = "What does a replay cost?"
@@ -30,7 +30,7 @@ THREADS = 3
 ROUNDS = 21_000
 
 
-def written(folder: Path, script: str) -> str:
+def write_experiment(folder: Path, script: str) -> str:
     """Write an experiment file and its script; return the name of the experiment."""
     (folder / "recorded").mkdir()
     (folder / "recorded" / "script").write_text(script)
@@ -90,7 +90,7 @@ def recorded_programs(folder: Path, names: tuple[str, ...]) -> str:
         shutil.copytree(here, folder / f"{name}-before")
         # With its contents, of which the replay writes the same bytes.
         options = ("--data", "keep") if name == KEPT else ()
-        recording = recorded(here, folder / f"{name}-recording", *command, options=options)
+        recording = record_program(here, folder / f"{name}-recording", *command, options=options)
         assert recording.code == 0
         environment = [f"{key}={value}" for key, value in ENVIRONMENT.items() if "GIT_" in key]
         for kind, fields in (
@@ -114,7 +114,7 @@ def recorded_programs(folder: Path, names: tuple[str, ...]) -> str:
     return str(folder / "experiment.toml")
 
 
-def replayed(lab: Lab, out: Path, name: str) -> Capture:
+def run_replayed(lab: Lab, out: Path, name: str) -> Capture:
     run = run_experiment(lab, out, name, use_cache=False)
     assert_complete(run)
     [(_, _, capture)] = run.captures()
@@ -125,8 +125,8 @@ def replayed(lab: Lab, out: Path, name: str) -> Capture:
 def test_a_replay_that_fills_the_ring_ends_and_repeats_to_the_byte(
     lab: Lab, tmp_path: Path
 ) -> None:
-    name = written(tmp_path, busy_script())
-    first, second = (replayed(lab, tmp_path / str(number), name) for number in range(2))
+    name = write_experiment(tmp_path, busy_script())
+    first, second = (run_replayed(lab, tmp_path / str(number), name) for number in range(2))
     # It paused, with threads that slept or waited for their turn on the common file.
     phases = Counter(phase["name"] for phase in first.manifest["phases"])
     assert phases["commit"] > 1

@@ -22,9 +22,9 @@ from jojlab.guest import process
 from jojlab.guest.image.build import Image, build_image
 from jojlab.guest.machine import Machine
 from jojlab.guest.snapshot import MEMORY, SHA256, STATE, snapshot
-from tests.ended import ended
 from tests.guest.conftest import real_case
 from tests.guest.jobs import run_case
+from tests.hangs import await_end
 
 CASE = real_case(filesystem="xfs", journal_mode="wal")
 SHIFT = 0
@@ -58,7 +58,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def fresh(cache: Cache, image: Image, out_dir: Path, case: bytes = CASE) -> dict[str, bytes]:
+def run_anew(cache: Cache, image: Image, out_dir: Path, case: bytes = CASE) -> dict[str, bytes]:
     """The files of a case that really ran."""
     outcome = run_case(cache, image, case, SHIFT, out_dir, use_cached=False)
     assert not outcome.from_cache
@@ -67,39 +67,41 @@ def fresh(cache: Cache, image: Image, out_dir: Path, case: bytes = CASE) -> dict
 
 
 @pytest.fixture(scope="module")
-def alone(cache: Cache, image: Image, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def lone_case(
+    cache: Cache, image: Image, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
     """The files of the case from a guest that nothing of this process ran beside."""
-    return fresh(cache, image, tmp_path_factory.mktemp("alone"))
+    return run_anew(cache, image, tmp_path_factory.mktemp("alone"))
 
 
 def test_a_case_has_results_and_repeats_to_the_byte(
-    cache: Cache, image: Image, tmp_path: Path, alone: dict[str, bytes]
+    cache: Cache, image: Image, tmp_path: Path, lone_case: dict[str, bytes]
 ) -> None:
-    assert alone
-    assert fresh(cache, image, tmp_path / "second") == alone
+    assert lone_case
+    assert run_anew(cache, image, tmp_path / "second") == lone_case
     cached = run_case(cache, image, CASE, SHIFT, tmp_path / "third")
     assert cached.from_cache
-    assert contents(tmp_path / "third") == alone
+    assert contents(tmp_path / "third") == lone_case
     assert guests(cache) == []
 
 
 @pytest.mark.full
 def test_parallel_and_busy_change_nothing(
-    cache: Cache, image: Image, tmp_path: Path, alone: dict[str, bytes]
+    cache: Cache, image: Image, tmp_path: Path, lone_case: dict[str, bytes]
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as load:
         try:
             with ThreadPoolExecutor(2) as pool:
                 folders = [tmp_path / str(number) for number in range(2)]
-                results = list(pool.map(lambda folder: fresh(cache, image, folder), folders))
+                results = list(pool.map(lambda folder: run_anew(cache, image, folder), folders))
         finally:
             load.kill()
-    assert all(result == alone for result in results)
+    assert all(result == lone_case for result in results)
 
 
 @pytest.mark.full
 def test_a_damaged_snapshot_is_made_anew_and_gives_the_same_results(
-    cache: Cache, private: Cache, image: Image, tmp_path: Path, alone: dict[str, bytes]
+    cache: Cache, private: Cache, image: Image, tmp_path: Path, lone_case: dict[str, bytes]
 ) -> None:
     """Two boots of one image are one guest; in the private cache, half of the first's memory."""
     ours = snapshot(cache, image, Machine(SHIFT))
@@ -109,7 +111,7 @@ def test_a_damaged_snapshot_is_made_anew_and_gives_the_same_results(
     shutil.copy(ours / SHA256, damaged)
     with (ours / MEMORY).open("rb") as whole:
         (damaged / MEMORY).write_bytes(whole.read(1 << 20))
-    assert fresh(private, image, tmp_path / "after") == alone
+    assert run_anew(private, image, tmp_path / "after") == lone_case
     another = snapshot(private, image, Machine(SHIFT))
     assert (another / MEMORY).stat().st_size == (ours / MEMORY).stat().st_size
     assert ours.resolve() != another.resolve()
@@ -147,11 +149,11 @@ def test_a_guest_that_never_ends_is_killed(
 
 
 def test_a_guest_that_fails_harms_no_other(
-    cache: Cache, image: Image, bad_image: Image, tmp_path: Path, alone: dict[str, bytes]
+    cache: Cache, image: Image, bad_image: Image, tmp_path: Path, lone_case: dict[str, bytes]
 ) -> None:
     with ThreadPoolExecutor(2) as pool:
         bad = pool.submit(run_case, cache, bad_image, b'"exit"', SMALL, tmp_path / "bad")
-        assert pool.submit(fresh, cache, image, tmp_path / "during").result() == alone
+        assert pool.submit(run_anew, cache, image, tmp_path / "during").result() == lone_case
         assert isinstance(bad.exception(), GuestError)
 
 
@@ -200,7 +202,7 @@ except MachineError as error:
 """
 
 
-def elsewhere(
+def run_in_another_process(
     cache: Cache, image: Image, machine: Machine, case: str, most_bytes: int = 0
 ) -> subprocess.Popen[str]:
     """A Python of its own that runs the case; its files may have `most_bytes`, if not 0."""
@@ -217,7 +219,7 @@ def test_a_killed_lab_leaves_no_guest(
     cache: Cache, bad_image: Image, number: signal.Signals
 ) -> None:
     snapshot(cache, bad_image, SMALL)
-    with elsewhere(cache, bad_image, SMALL, '"hang"') as lab:
+    with run_in_another_process(cache, bad_image, SMALL, '"hang"') as lab:
         assert lab.stdout
         assert "run" in map(str.strip, lab.stdout), "it ended before its guest ran"
         wait_until(lambda: len(guests(cache)) > 0)
@@ -228,8 +230,10 @@ def test_a_killed_lab_leaves_no_guest(
 
 def test_a_full_disk_is_reported(cache: Cache, image: Image, tmp_path: Path) -> None:
     own = Cache(tmp_path / "cache")
-    with elsewhere(own, image, Machine(SHIFT), CASE.decode(), most_bytes=1 << 20) as lab:
-        text, _ = ended(lab)
+    with run_in_another_process(
+        own, image, Machine(SHIFT), CASE.decode(), most_bytes=1 << 20
+    ) as lab:
+        text, _ = await_end(lab)
     assert lab.returncode == 3, text
     assert "disk" in text
     assert own.sizes()["snapshots"] == 0

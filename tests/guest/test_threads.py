@@ -17,7 +17,7 @@ from jojlab.trace.run_folder import RunFolder
 from tests.guest.conftest import real_case
 from tests.guest.experiments import assert_complete, run_experiment
 from tests.guest.jobs import run_case
-from tests.guest.test_run_case import fresh
+from tests.guest.test_run_case import run_anew
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_four_threads_repeat_to_the_byte(
     cache: Cache, image: Image, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     case = real_case(**{"transactions": 23, **settings})
-    assert fresh(cache, image, tmp_path / "first", case) == fresh(
+    assert run_anew(cache, image, tmp_path / "first", case) == run_anew(
         cache, image, tmp_path / "second", case
     )
 
@@ -82,7 +82,7 @@ def test_a_time_ends_the_measured_part(lab: Lab, tmp_path: Path) -> None:
         assert own[-2] < deadline_ns < own[-1]
 
 
-def loaded(lab: Lab, out: Path) -> RunFolder:
+def run_with_loads(lab: Lab, out: Path) -> RunFolder:
     toml = out / "background.toml"
     toml.write_text('question = "What does a load in the background cost?"\n')
     loads = "background=video,cpu,sqlite"
@@ -91,7 +91,7 @@ def loaded(lab: Lab, out: Path) -> RunFolder:
 
 @pytest.mark.full
 def test_a_background_is_attributed_and_billed_apart(lab: Lab, tmp_path: Path) -> None:
-    run = loaded(lab, tmp_path)
+    run = run_with_loads(lab, tmp_path)
     assert_complete(run)
     did: dict[str, Any] = {
         entry.case_id: capture.manifest.get("background") for entry, _, capture in run.captures()

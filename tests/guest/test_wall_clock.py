@@ -54,7 +54,7 @@ def run_on(cache: Cache, image: Image, out: Path, device: str, **settings: Value
     return capture
 
 
-def counted(capture: Capture, name: str) -> int:
+def count_device(capture: Capture, name: str) -> int:
     """Increase of a counter of the device over the measured operations."""
     rows = capture.read("counters").to_pylist()
     found = [r["value"] for r in rows if (r["phase"], r["source"]) == ("commit", "device")
@@ -78,16 +78,19 @@ def test_a_ring_makes_one_request_an_operation(
     for operation in ("read", "write"):
         lengths = [row["length_bytes"] for row in of_file if row["operation"] == operation]
         assert lengths == [RECORD_BYTES] * (OPERATIONS // 2), operation
-        assert counted(capture, f"{operation}_bytes") >= OPERATIONS // 2 * RECORD_BYTES
+        assert count_device(capture, f"{operation}_bytes") >= OPERATIONS // 2 * RECORD_BYTES
     kinds = [row["kind"] for row in capture.read("transactions").to_pylist()]
     assert len(kinds) == OPERATIONS
     # The queue for polling has no interrupt; the file's times may be written by another queue.
-    interrupts, of_operations = counted(capture, "interrupts"), interrupting(wall_image, engine)
+    interrupts, of_operations = (
+        count_device(capture, "interrupts"),
+        count_interrupts(wall_image, engine),
+    )
     assert interrupts >= of_operations
     assert engine == "io_uring" or interrupts < of_operations + OPERATIONS / 4
 
 
-def interrupting(image: Image, engine: str) -> int:
+def count_interrupts(image: Image, engine: str) -> int:
     """Return how many of the operations end by an interrupt.
 
     From Linux 6.6 to 6.18 iomap takes the mark of polling off every write: of the two ways to

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import inside
-from tests.ended import SHOWS_STACKS
+from tests import this_process
+from tests.hangs import SHOWS_STACKS
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -50,9 +50,9 @@ class Bench:
 
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run it to its end, in this process."""
-        return inside.joj("bench", *arguments)
+        return this_process.joj("bench", *arguments)
 
-    def left(self) -> list[str]:
+    def names(self) -> list[str]:
         """The names that are in the directory."""
         return sorted(path.name for path in self.directory.iterdir())
 

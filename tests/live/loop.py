@@ -46,7 +46,7 @@ def need_filesystem(name: str) -> None:
 
 
 @contextlib.contextmanager
-def mounted(filesystem: str, folder: Path, *mkfs_options: str) -> Iterator[Loop]:
+def mounted_loop(filesystem: str, folder: Path, *mkfs_options: str) -> Iterator[Loop]:
     """A filesystem of 600 MiB in the file `image`; all else is removed at the end."""
     need_tracer()
     need_filesystem(filesystem)

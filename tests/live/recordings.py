@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from jojlab.foundation.places import agent_path
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 from tests.system_calls import call_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,7 +93,9 @@ def command_of(folder: Path, *options: str) -> list[str]:
     return [str(agent_path()), "record", "--output", str(folder), *by, *options]
 
 
-def recorded(here: Path, folder: Path, *program: str, options: tuple[str, ...] = ()) -> Recording:
+def record_program(
+    here: Path, folder: Path, *program: str, options: tuple[str, ...] = ()
+) -> Recording:
     """Record a program that runs in `here`."""
     command = [*command_of(folder, *options), "--", *program]
     done = subprocess.run(

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.live.test_attribution import EXT4, filesystem_on
-from tests.live.tracing import COMM, Bench, benched
+from tests.live.tracing import COMM, Bench, temporary_bench
 
 XFS = "mkfs.xfs -q -f DISK"
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with benched(tmp_path) as bench:
+    with temporary_bench(tmp_path) as bench:
         yield bench
 
 
@@ -35,7 +35,7 @@ threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
 def test_a_commit_of_ext4_is_asked_for_by_who_waits_for_it(bench: Bench) -> None:
     """An fsync waits for one transaction, whichever others are committed meanwhile."""
     traced = filesystem_on(bench, f"{EXT4} DISK", "noatime").trace(EIGHT_WRITERS)
-    commits = traced.written(block_subtype="commit")
+    commits = traced.written_runs(block_subtype="commit")
     assert len(commits) > 8
     assert {row["asker_call"] for row in commits} == {"fsync"}
     assert len({(row["asker_tid"], row["asker_begin_ns"]) for row in commits}) == len(commits)
@@ -46,7 +46,11 @@ def test_a_commit_of_ext4_is_asked_for_by_who_waits_for_it(bench: Bench) -> None
 
 
 def test_a_log_write_of_xfs_is_asked_for_by_who_sends_it(bench: Bench) -> None:
-    log = filesystem_on(bench, XFS, "noatime").trace(EIGHT_WRITERS).written(block_type="fs-journal")
+    log = (
+        filesystem_on(bench, XFS, "noatime")
+        .trace(EIGHT_WRITERS)
+        .written_runs(block_type="fs-journal")
+    )
     assert len({row["request_id"] for row in log}) > 8
     assert {row["asker_call"] for row in log} == {"fsync"}
     # A kernel thread may write a log buffer that is full.
@@ -90,11 +94,11 @@ e = os.open("e", os.O_CREAT | os.O_RDWR | os.O_DSYNC); write(e, 0)
 """
     )
     for name, call in [("b", "fsync"), ("c", "fdatasync"), ("d", None), ("e", "O_DSYNC write")]:
-        rows = traced.written(block_type="data", file=f"/{name}")
+        rows = traced.written_runs(block_type="data", file=f"/{name}")
         calls = {row["asker_call"] for row in rows}
         assert calls == {call} if call else calls <= {"O_DSYNC write", "O_DIRECT write"}, name
         assert {(row["asker_comm"], row["asker_file"]) for row in rows} == {(COMM, f"/{name}")}
-    log = traced.written(block_type="fs-journal")
+    log = traced.written_runs(block_type="fs-journal")
     assert {(row["asker_comm"], row["asker_count"]) for row in log} == {(COMM, 1)}
     assert {row["asker_file"] for row in log} >= {"/b", "/c", "/d", "/e"}
 
@@ -110,7 +114,7 @@ def test_a_write_of_less_than_a_block_has_its_place(bench: Bench) -> None:
         os.pwritev(o, [memoryview(page)[:2048]], 16384)
         os.fsync(o)
     """)
-    rows = traced.written(block_type="data", file="/o", asker_call="O_DIRECT write")
+    rows = traced.written_runs(block_type="data", file="/o", asker_call="O_DIRECT write")
     # Where the zeroes have a place they are one run with what they pad.
     known = {
         place
@@ -146,7 +150,7 @@ def test_a_held_back_task_is_the_asker_of_its_write(bench: Bench) -> None:
         """)
     finally:
         group.rmdir()
-    rows = traced.written(block_type="data", file="/o")
+    rows = traced.written_runs(block_type="data", file="/o")
     assert sum(row["length_bytes"] for row in rows) == 2 << 20
     assert {row["asker_comm"] for row in rows} == {COMM}
     assert {row["submitter_comm"] for row in rows} == {COMM}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.tracing import COMM, Bench, benched, run
+from tests.live.tracing import COMM, Bench, run, temporary_bench
 
 EXT4 = "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0"
 
@@ -26,7 +26,7 @@ CREATED = ["b: created, grew", "b: created, grew, allocated"]
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with benched(tmp_path) as bench:
+    with temporary_bench(tmp_path) as bench:
         yield bench
 
 
@@ -42,7 +42,7 @@ def test_ext4_in_every_data_mode(bench: Bench, mode: str) -> None:
     assert copies == (20480 if mode == "journal" else 0)
     assert traced.bytes(block_type="data", file="/b") == 20480
     assert traced.reasons(block_subtype="commit") == [CREATED[1], "b: renamed"]
-    [asker] = {row["asker_call"] for row in traced.written(block_subtype="commit")}
+    [asker] = {row["asker_call"] for row in traced.written_runs(block_subtype="commit")}
     assert asker == "fsync"
 
 
@@ -50,10 +50,10 @@ def test_ext4_with_a_journal_on_another_disk(bench: Bench) -> None:
     log = "mke2fs -q -F -b 4096 -O journal_dev LOG"
     traced = filesystem_on(bench, f"{EXT4} -b 4096 -J device=LOG DISK", log=log).trace(FSYNC)
     disk, other = (Path(name).name for name in (bench.disk, bench.log))
-    assert {row["device"] for row in traced.written(block_type="fs-journal")} == {other}
-    assert {row["device"] for row in traced.written(block_type="data")} == {disk}
+    assert {row["device"] for row in traced.written_runs(block_type="fs-journal")} == {other}
+    assert {row["device"] for row in traced.written_runs(block_type="data")} == {disk}
     assert traced.reasons(block_subtype="commit") == [CREATED[1], "b: renamed"]
-    assert {row["asker_file"] for row in traced.written(block_subtype="commit")} == {"/b"}
+    assert {row["asker_file"] for row in traced.written_runs(block_subtype="commit")} == {"/b"}
 
 
 def test_ext4_commits_fast(bench: Bench) -> None:
@@ -70,7 +70,7 @@ def test_xfs_with_a_log_on_another_disk(bench: Bench) -> None:
         FSYNC + "import time; time.sleep(0.05); os.unlink('b'); os.sync()"
     )
     other = Path(bench.log).name
-    assert {row["device"] for row in traced.written(block_type="fs-journal")} == {other}
+    assert {row["device"] for row in traced.written_runs(block_type="fs-journal")} == {other}
     reasons = traced.reasons(block_subtype="log")
     assert reasons == [CREATED[0], "b: renamed", "/: times; b: unlinked"]
 
@@ -79,7 +79,7 @@ def test_xfs_with_a_log_on_another_disk(bench: Bench) -> None:
 def test_btrfs_packs_the_files_it_is_told_to(bench: Bench, profile: str) -> None:
     filesystem_on(bench, f"mkfs.btrfs -q -f -d {profile} -m {profile} DISK", "compress=zstd")
     traced = bench.trace('f = open("z", "wb"); f.write(b"abc " * 65536); f.flush(); os.fsync(f)')
-    packed = traced.written(block_subtype="compressed")
+    packed = traced.written_runs(block_subtype="compressed")
     assert packed
     assert {row["file"] for row in packed} == {"/z"}
     assert {row["asker_call"] for row in packed} == {"fsync"}
@@ -98,7 +98,7 @@ def test_btrfs_direct_io_has_its_file_and_place(bench: Bench) -> None:
         for at in (0, 16384): os.pwrite(o, page, at)
         os.fsync(o)
     """)
-    rows = traced.written(block_type="data")
+    rows = traced.written_runs(block_type="data")
     assert {(row["file"], row["block_subtype"]) for row in rows} == {("/o", "")}
     places = {row["file_offset_bytes"]: row["length_bytes"] for row in rows}
     assert places == {0: 8192, 16384: 8192}
@@ -125,7 +125,7 @@ def test_every_way_to_wait_is_named(bench: Bench) -> None:
         mapped = mmap.mmap(m, 4096); mapped[:4] = b"abcd"; mapped.flush()
         f = os.open("f", os.O_CREAT | os.O_RDWR); os.write(f, b"f" * 4096); os.fdatasync(f)
     """)
-    calls = {row["file"]: row["asker_call"] for row in traced.written(block_type="data")}
+    calls = {row["file"]: row["asker_call"] for row in traced.written_runs(block_type="data")}
     assert calls == {
         "/s": "O_SYNC write",
         "/d": "O_DSYNC write",
@@ -134,7 +134,7 @@ def test_every_way_to_wait_is_named(bench: Bench) -> None:
         "/m": "msync",
         "/f": "fdatasync",
     }
-    assert all(row["asker_file"] == row["file"] for row in traced.written(block_type="data"))
+    assert all(row["asker_file"] == row["file"] for row in traced.written_runs(block_type="data"))
 
 
 @pytest.mark.parametrize("command", [f"{EXT4} DISK", "mkfs.xfs -q -f DISK"])
@@ -145,7 +145,7 @@ def test_writes_at_an_unmount_are_asked_by_umount(bench: Bench, command: str) ->
         here = os.getcwd(); os.chdir("/"); subprocess.run(["umount", here], check=True)
     """)
     assert traced.bytes(block_type="data", file="/a", asker_call="umount") == 20480
-    assert {row["asker_call"] for row in traced.written()} == {"umount"}
+    assert {row["asker_call"] for row in traced.written_runs()} == {"umount"}
     journal = traced.reasons(block_type="fs-journal")
     assert journal[0] in ("a: created, grew", "a: created, grew, allocated")
 
@@ -204,12 +204,12 @@ def test_eight_writers_at_once_are_told_apart(bench: Bench, name: str) -> None:
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
     """)
-    data = traced.written(block_type="data")
+    data = traced.written_runs(block_type="data")
     assert sum(row["length_bytes"] for row in data) == 8 * 20 * 4096
     assert all(row["asker_file"] == row["file"] for row in data)
     assert {row["asker_call"] for row in data} == {"fsync"}
     assert {row["asker_count"] for row in data} == {1}
-    journal = traced.written(block_type="fs-journal")
+    journal = traced.written_runs(block_type="fs-journal")
     assert journal
     assert {row["asker_call"] for row in journal} == {"fsync"}
     if name == "ext4":

@@ -15,7 +15,7 @@ SMALL = ("--transactions=20", "--warmup-transactions=2")
 def test_sqlite_is_measured_and_nothing_is_left(bench: Bench) -> None:
     answer = bench.run("sqlite", bench.directory, *SMALL, "--repeat=2", "--json")
     assert answer.returncode == 0, answer.stderr
-    assert bench.left() == []
+    assert bench.names() == []
     shown = json.loads(answer.stdout)
     assert shown["clocks"] == ["wall"]
     (case,) = shown["cases"]
@@ -86,7 +86,7 @@ def test_impossible_options_of_bench_are_refused_and_leave_nothing(
     assert answer.returncode == (3 if words.startswith("no") else 2), answer.stderr
     assert words in answer.stderr
     assert "Traceback" not in answer.stderr
-    assert bench.left() == []
+    assert bench.names() == []
     assert not (tmp_path / "run").exists()
 
 

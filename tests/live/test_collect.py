@@ -18,8 +18,8 @@ import pytest
 
 from jojlab.foundation.places import agent_path
 from jojlab.trace.schema import FLEET_TABLES, table_schema
-from tests.ended import HANG_S
-from tests.live.loop import Loop, mounted
+from tests.hangs import HANG_S
+from tests.live.loop import Loop, mounted_loop
 
 # DIRECTORY COUNT MODE: two databases change in each transaction, and now and then a third one.
 LOAD = """
@@ -59,7 +59,7 @@ COMMITS = COUNT - COUNT // 10
 
 @pytest.fixture(scope="module")
 def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
-    with mounted("ext4", tmp_path_factory.mktemp("collect")) as loop:
+    with mounted_loop("ext4", tmp_path_factory.mktemp("collect")) as loop:
         yield loop
 
 

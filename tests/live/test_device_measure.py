@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.inside import joj
+from tests.this_process import joj
 
 _BYTES = 8 << 20
 

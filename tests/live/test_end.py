@@ -13,7 +13,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache
 from jojlab.trace.run_folder import RunFolder
-from tests.ended import HANG_S, ended
+from tests.hangs import HANG_S, await_end
 from tests.live.conftest import Bench
 
 # Hours, unless it is ended.
@@ -44,10 +44,10 @@ def test_a_signal_leaves_nothing_behind(
     with bench.start("sqlite", bench.directory, *LONG) as joj:
         wait_for_database(bench)
         (os.killpg if whole_group else os.kill)(joj.pid, number)
-        _, err = ended(joj)
+        _, err = await_end(joj)
     assert joj.returncode == code, err
     assert "Traceback" not in err
-    assert bench.left() == []
+    assert bench.names() == []
 
 
 def test_runs_that_had_ended_are_kept_and_named(bench: Bench, tmp_path: Path) -> None:
@@ -58,11 +58,11 @@ def test_runs_that_had_ended_are_kept_and_named(bench: Bench, tmp_path: Path) ->
             assert joj.poll() is None
             time.sleep(0.05)
         joj.send_signal(signal.SIGINT)
-        _, err = ended(joj)
+        _, err = await_end(joj)
     assert joj.returncode == 130
     assert f"had ended: joj show {out}" in err, err
     assert next(RunFolder.open(out).captures())[1] == 1
-    assert bench.left() == []
+    assert bench.names() == []
 
 
 def test_a_joj_that_is_killed_takes_its_agent_with_it(
@@ -76,10 +76,10 @@ def test_a_joj_that_is_killed_takes_its_agent_with_it(
         wait_for_database(bench)
         agent = os.pidfd_open(child_of(joj.pid))
         os.kill(joj.pid, signal.SIGKILL)
-    ended, _, _ = select.select([agent], [], [], HANG_S)
+    readable, _, _ = select.select([agent], [], [], HANG_S)
     os.close(agent)
-    assert ended
-    assert bench.left() == []
+    assert readable
+    assert bench.names() == []
     # Its tables are removed with the next folder that is made beside them.
     with own.work_dir() as mine:
         assert list(own.folder("work").iterdir()) == [mine]
@@ -90,23 +90,23 @@ def test_a_workload_that_is_killed_leaves_nothing_behind(bench: Bench) -> None:
     with bench.start("sqlite", bench.directory, *LONG) as joj:
         wait_for_database(bench)
         os.kill(child_of(child_of(joj.pid)), signal.SIGKILL)
-        _, err = ended(joj)
+        _, err = await_end(joj)
     assert joj.returncode == 3
     assert "died of signal 9" in err
-    assert bench.left() == []
+    assert bench.names() == []
 
 
 def test_a_bench_names_the_folder_that_a_killed_one_left(bench: Bench) -> None:
     with bench.start("sqlite", bench.directory, *LONG) as joj:
         left = wait_for_database(bench).parent
         os.kill(child_of(joj.pid), signal.SIGKILL)
-        ended(joj)
+        await_end(joj)
     assert joj.returncode == 3
-    assert bench.left() == [left.name]
+    assert bench.names() == [left.name]
     answer = bench.run("sqlite", bench.directory, "--transactions=3")
     assert answer.returncode == 0
     assert f"remove it with: rm -r {left}" in answer.stderr
-    assert bench.left() == [left.name]
+    assert bench.names() == [left.name]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "file"])
@@ -131,10 +131,10 @@ def test_a_disk_that_becomes_full_is_told_and_nothing_is_left(small: Bench, kind
             ["dd", "if=/dev/zero", f"of={filler}", "bs=64k"], check=False, capture_output=True
         )
         os.killpg(joj.pid, signal.SIGCONT)
-        _, err = ended(joj)
+        _, err = await_end(joj)
     assert joj.returncode == 3, err
     assert f"the filesystem of {small.directory} became full" in err
-    assert small.left() == ["filler"]
+    assert small.names() == ["filler"]
 
 
 def test_too_little_room_is_told_before_anything_is_written(small: Bench) -> None:
@@ -146,4 +146,4 @@ def test_too_little_room_is_told_before_anything_is_written(small: Bench) -> Non
         answer = small.run(*arguments)
         assert answer.returncode == 3, answer.stderr
         assert "not enough room" in answer.stderr
-        assert small.left() == []
+        assert small.names() == []

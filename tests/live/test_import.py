@@ -16,7 +16,7 @@ import pytest
 from jojlab.foundation.places import agent_path
 from jojlab.recording import folder as recordings
 from jojlab.recording import mobigen
-from tests.live.recordings import ENVIRONMENT, ROOT, Recording, recorded, recorded_calls
+from tests.live.recordings import ENVIRONMENT, ROOT, Recording, record_program, recorded_calls
 from tests.live.test_record import PROGRAMS
 
 pytestmark = pytest.mark.skipif(
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def imported(here: Path, folder: Path, *program: str, flags: tuple[str, ...]) -> Recording:
+def import_strace(here: Path, folder: Path, *program: str, flags: tuple[str, ...]) -> Recording:
     """Run a program in `here` under strace, and import what it printed."""
     log = folder.with_suffix(".log")
     subprocess.run(
@@ -59,9 +59,9 @@ def test_an_import_has_the_calls_of_a_recording(name: str, form: str, tmp_path: 
         if number == 0:
             subprocess.run(program, cwd=here, env=ENVIRONMENT, check=True, capture_output=True)
         elif number == 1:
-            recordings_of_both.append(recorded(here, tmp_path / "recorded", *program))
+            recordings_of_both.append(record_program(here, tmp_path / "recorded", *program))
         else:
-            both = imported(here, tmp_path / "imported", *program, flags=FORMS[form])
+            both = import_strace(here, tmp_path / "imported", *program, flags=FORMS[form])
             recordings_of_both.append(both)
     ours, theirs = recordings_of_both
     assert (theirs.code, theirs.manifest["bad_lines"]) == (0, 0)
@@ -91,7 +91,7 @@ def test_a_recording_of_strace_is_exported_again(tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
     program = PROGRAMS["editor"]
-    imported(here, tmp_path / "r", *program, flags=FORMS["all"])
+    import_strace(here, tmp_path / "r", *program, flags=FORMS["all"])
     with (tmp_path / "script").open("wb") as stream:
         exported = mobigen.write(recordings.Recording.open(tmp_path / "r"), stream)
     script = (tmp_path / "script").read_text()
@@ -109,7 +109,7 @@ def test_times_and_sizes_are_those_of_the_trace(tmp_path: Path) -> None:
     here.mkdir()
     (here / "old").write_text("x" * 5000)
     command = ("cat", "old")
-    recording = imported(here, tmp_path / "r", *command, flags=FORMS["all"])
+    recording = import_strace(here, tmp_path / "r", *command, flags=FORMS["all"])
     assert recording.manifest["command"] == list(command)
     assert recording.manifest["times"] == {"begin": "told", "end": "told"}
     old = {row["path"]: row for row in recording.table("snapshot")}[str(here / "old")]

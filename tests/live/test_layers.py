@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.tracing import Bench, benched, read, run
+from tests.live.tracing import Bench, read, run, temporary_bench
 
 EXT4 = "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 DISK"
 ZRAM = Path("/sys/class/zram-control")
@@ -25,7 +25,7 @@ os.unlink("d"); os.sync()
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with benched(tmp_path) as bench:
+    with temporary_bench(tmp_path) as bench:
         yield bench
 
 
@@ -38,7 +38,7 @@ def zram(tmp_path: Path) -> Iterator[Bench]:
         pytest.skip(f"no zram: {error}")
     try:
         Path(f"/sys/block/zram{number}/disksize").write_text(str(600 << 20))
-        with benched(tmp_path) as bench:
+        with temporary_bench(tmp_path) as bench:
             bench.disk = f"/dev/zram{number}"
             yield bench
     finally:
@@ -51,7 +51,7 @@ def test_each_bio_of_a_driver_that_takes_bios_is_a_request(zram: Bench, filesyst
     traced = zram.trace(WRITES)
     assert traced.bytes(block_type="data", file="/a") == 20480
     assert traced.bytes(block_type="data", file="/d") == 4096
-    assert {row["asker_call"] for row in traced.written(file="/d")} == {"O_SYNC write"}
+    assert {row["asker_call"] for row in traced.written_runs(file="/d")} == {"O_SYNC write"}
     assert traced.bytes(block_type="fs-journal") > 0
     for row in traced.requests:
         assert f"/dev/{row['device']}" == zram.disk
@@ -74,10 +74,10 @@ def test_a_partition_stands_for_its_disk(bench: Bench) -> None:
     # "0: 0.. 39: FIRST.. LAST: 40: ...", in sectors of the partition.
     table = run("filefrag", "-v", "-b512", bench.directory / "a")
     first = int(re.findall(r"^ *0: .*?: *(\d+)\.\.", table, re.M)[0])
-    [row] = traced.written(block_type="data", file="/a")
+    [row] = traced.written_runs(block_type="data", file="/a")
     assert row["sector"] == begin + first
     # What the journal copies lies on the partition too.
-    homes = [row["home_sector"] for row in traced.written(block_subtype="copy")]
+    homes = [row["home_sector"] for row in traced.written_runs(block_subtype="copy")]
     assert homes
     assert all(begin <= home < begin + (620 << 11) for home in homes)
 

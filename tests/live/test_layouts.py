@@ -51,7 +51,7 @@ FOLIOS["6.11"] = FOLIOS["6.7"]
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def probe_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with probe.o and ask."""
     need_tracer()
     folder = tmp_path_factory.mktemp("layouts")
@@ -71,22 +71,26 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask_program(
-    built: Path, kernel: str, inode: bytes = b"", folio: bytes = b""
+    probe_folder: Path, kernel: str, inode: bytes = b"", folio: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Return what the probe answers on a kernel that is given as the C of its structures."""
-    (built / "kernel.c").write_text(COMMON + kernel)
-    subprocess.run([*CLANG, "-c", built / "kernel.c", "-o", built / "kernel.o"], check=True)
+    (probe_folder / "kernel.c").write_text(COMMON + kernel)
+    subprocess.run(
+        [*CLANG, "-c", probe_folder / "kernel.c", "-o", probe_folder / "kernel.o"], check=True
+    )
     given = struct.pack("<64s128sQQ", inode, folio, 0, 0)
-    command = [built / "ask", built / "probe.o", built / "kernel.o"]
+    command = [probe_folder / "ask", probe_folder / "probe.o", probe_folder / "kernel.o"]
     return subprocess.run(command, input=given, capture_output=True, check=False)
 
 
 @pytest.mark.parametrize("release", INODES)
-def test_times_and_orders_are_read_where_each_kernel_has_them(built: Path, release: str) -> None:
+def test_times_and_orders_are_read_where_each_kernel_has_them(
+    probe_folder: Path, release: str
+) -> None:
     inode, time_at = INODES[release]
     folio, order_at, order = FOLIOS[release]
     answer = ask_program(
-        built,
+        probe_folder,
         inode + folio,
         struct.pack(time_at, SECONDS, NANOSECONDS),
         struct.pack(order_at, 1 << PG_HEAD, *order),
@@ -97,15 +101,15 @@ def test_times_and_orders_are_read_where_each_kernel_has_them(built: Path, relea
     assert found == ORDER
 
 
-def test_a_page_alone_has_no_order(built: Path) -> None:
+def test_a_page_alone_has_no_order(probe_folder: Path) -> None:
     (inode, _), (folio, order_at, order) = INODES["6.1"], FOLIOS["6.1"]
-    answer = ask_program(built, inode + folio, folio=struct.pack(order_at, 0, *order))
+    answer = ask_program(probe_folder, inode + folio, folio=struct.pack(order_at, 0, *order))
     assert answer.returncode == 0, answer.stderr.decode()
     assert struct.unpack("<64s128sQQ", answer.stdout)[-1] == 0
 
 
-def test_a_kernel_with_another_time_is_refused_by_the_field(built: Path) -> None:
+def test_a_kernel_with_another_time_is_refused_by_the_field(probe_folder: Path) -> None:
     unknown = "struct inode { struct timespec64 when; } inode;" + FOLIOS["6.7"][0]
-    answer = ask_program(built, unknown)
+    answer = ask_program(probe_folder, unknown)
     assert answer.returncode == 1
     assert b"inode___timespec.i_mtime" in answer.stderr

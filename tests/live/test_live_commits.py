@@ -21,10 +21,10 @@ import pytest
 from jojlab.foundation.places import agent_path
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from tests import inside
-from tests.ended import HANG_S
+from tests import this_process
+from tests.hangs import HANG_S
 from tests.live.conftest import CHECKOUT
-from tests.live.loop import Loop, mounted
+from tests.live.loop import Loop, mounted_loop
 from tests.live.tracing import rows
 
 APP = CHECKOUT / "tests" / "live" / "commit_app.py"
@@ -36,7 +36,7 @@ COMMITS = 40
     params=["ext4", *(pytest.param(name, marks=pytest.mark.full) for name in ("xfs", "btrfs"))]
 )
 def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Loop]:
-    with mounted(request.param, tmp_path) as loop:
+    with mounted_loop(request.param, tmp_path) as loop:
         for folder in ("own", "other"):
             (loop.directory / folder).mkdir()
         yield loop
@@ -54,7 +54,7 @@ def neighbour(loop: Loop) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def begun(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+def running_tracer(command: list[str]) -> Iterator[subprocess.Popen[str]]:
     """A tracer that says that it traces."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=CHECKOUT) as tracer:
@@ -144,7 +144,7 @@ def test_a_process_that_is_there_is_followed_and_its_answer_has_its_commits(
         assert shell.stdin
         arguments = ["--device", loop.device, "--pid", shell.pid, "-o", out, "--json"]
         command = [sys.executable, "-m", "jojlab", "trace", *map(str, arguments)]
-        with begun(command) as tracer:
+        with running_tracer(command) as tracer:
             shell.stdin.write("go\n")
             shell.stdin.close()
             answer, _ = tracer.communicate(timeout=HANG_S)
@@ -158,7 +158,7 @@ def test_a_process_that_is_there_is_followed_and_its_answer_has_its_commits(
     assert live["write_bytes"] > 0 < live["device_write_bytes"]
     parts = (live["device_write_bytes"], live["other_write_bytes"], live["unknown_write_bytes"])
     assert sum(parts) == live["counted_write_bytes"]
-    shown = json.loads(inside.joj("show", out, "--json").stdout)["cases"][0]
+    shown = json.loads(this_process.joj("show", out, "--json").stdout)["cases"][0]
     assert_counted(shown["program"]["0"], done)
     assert shown["figures"]["transactions"] == commits
     assert shown["figures"]["bytes_per_commit"] > 0
@@ -231,7 +231,7 @@ def test_commits_in_a_database_that_was_open_before_are_counted(
         assert app.stdout
         assert app.stdout.readline() == "ready\n"
         trace = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables)]
-        with begun([*trace, "--pid", str(app.pid)]) as tracer:
+        with running_tracer([*trace, "--pid", str(app.pid)]) as tracer:
             app.stdin.write("go\n")
             app.stdin.close()
             tracer.communicate(timeout=HANG_S)
@@ -248,7 +248,7 @@ def test_everybodys_commits_are_counted_for_a_time(loop: Loop, tmp_path: Path) -
     tables = tmp_path / "tables"
     trace = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables)]
     own = [sys.executable, str(APP), str(loop.directory / "own"), str(COMMITS), "truncate"]
-    with neighbour(loop), begun([*trace, "--duration", "1000"]) as tracer:
+    with neighbour(loop), running_tracer([*trace, "--duration", "1000"]) as tracer:
         ended = subprocess.run(own, capture_output=True, text=True, timeout=HANG_S, check=True)
         tracer.terminate()
         tracer.communicate(timeout=HANG_S)
@@ -267,7 +267,7 @@ def test_commits_on_a_btrfs_of_another_disk_are_not_counted(tmp_path: Path, trac
     folders = [tmp_path / name for name in ("traced", "other")]
     for folder in folders:
         folder.mkdir()
-    with mounted(traced, folders[0]) as loop, mounted("btrfs", folders[1]) as other:
+    with mounted_loop(traced, folders[0]) as loop, mounted_loop("btrfs", folders[1]) as other:
         trace = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables)]
         app = [sys.executable, str(APP), str(other.directory), "4", "wal"]
         subprocess.run([*trace, "--", *app], timeout=HANG_S, check=True, capture_output=True)
@@ -298,7 +298,7 @@ def test_the_disk_counts_from_when_requests_have_rows(loop: Loop, tmp_path: Path
             assert process.stdout
             assert process.stdout.readline() == b"ready\n"
         beside.enter_context(neighbour(loop))
-        with begun([*trace, "--duration", "1000"]) as tracer:
+        with running_tracer([*trace, "--duration", "1000"]) as tracer:
             time.sleep(1)
             # The disk comes to rest before the tracing ends: all requests are seen to complete.
             beside.close()

@@ -16,13 +16,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.ended import HANG_S
-from tests.live.tracing import COMM, Bench, benched, read, run
+from tests.hangs import HANG_S
+from tests.live.tracing import COMM, Bench, read, run, temporary_bench
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with benched(tmp_path) as bench:
+    with temporary_bench(tmp_path) as bench:
         yield bench
 
 
@@ -73,9 +73,9 @@ def test_a_device_written_past_filesystems_is_raw(bench: Bench, how: str) -> Non
     command = [str(bench.agent), "trace", "--device", disk, "--output", str(tables), "--", *work]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
-    traced = read(tables)
-    assert traced.bytes(block_type="data", block_subtype="raw-device") == 9 << 16
-    assert traced.bytes() == 9 << 16
+    trace = read(tables)
+    assert trace.bytes(block_type="data", block_subtype="raw-device") == 9 << 16
+    assert trace.bytes() == 9 << 16
 
 
 def test_events_that_do_not_fit_are_counted_and_the_run_is_incomplete(bench: Bench) -> None:
@@ -147,7 +147,7 @@ for name in ("rows.db", "rows.db-journal", "note"):
         file.write(b"x" * 40960); file.flush(); os.fsync(file.fileno())
 """
 
-    def traced(name: str, *options: str) -> dict[str, Any]:
+    def trace(name: str, *options: str) -> dict[str, Any]:
         command = [
             str(bench.agent),
             "trace",
@@ -167,7 +167,7 @@ for name in ("rows.db", "rows.db-journal", "note"):
         )
         return dict(json.loads(answer.stdout))
 
-    found = traced("totals", "--totals")
+    found = trace("totals", "--totals")
     assert found["requests"] == 0
     assert found["lost_events"] == 0
     assert found["rows"] == []
@@ -189,7 +189,7 @@ for name in ("rows.db", "rows.db-journal", "note"):
     assert all(row["bytes"] == row["bytes_without_rows"] for row in totals["sums"])
     assert "unknown" not in {row["block_type"] for row in totals["sums"]}
     # With rows: the sums are those of the rows.
-    found = traced("rows")
+    found = trace("rows")
     assert found["totals"]["exact"]
     assert found["totals"]["without_rows"] == []
     for row in found["totals"]["sums"]:

@@ -64,7 +64,7 @@ Err string : No error
 """
 
 
-def masked(text: str) -> str:
+def mask_numbers(text: str) -> str:
     """Put F for fractions and N for numbers, in the lines that have measured ones."""
     lines = []
     for line in text.splitlines():
@@ -86,10 +86,10 @@ def test_the_lines_of_a_database_run(bench: Bench) -> None:
     flags = ("-n", "10", "-j", "2", "-s1", "-D", "2", "-i", "1", "-q")
     answer = bench.run("mobibench", "-p", bench.directory, "-d", "0", *flags)
     assert answer.returncode == 0, answer.stderr
-    assert masked(answer.stdout) == DATABASE
+    assert mask_numbers(answer.stdout) == DATABASE
     assert "one transaction is 6 statements" in answer.stderr
     assert "synchronous is set in every attached database" in answer.stderr
-    assert bench.left() == []
+    assert bench.names() == []
 
 
 def test_the_lines_of_a_file_run_and_its_files(bench: Bench, tmp_path: Path) -> None:
@@ -97,14 +97,14 @@ def test_the_lines_of_a_file_run_and_its_files(bench: Bench, tmp_path: Path) -> 
     flags = ("-f", "256", "-r", "8", "-a", "1", "-y", "8", "-t", "2", "-v", "50", "-q")
     answer = bench.run("mobibench", "-p", bench.directory, *flags, *logs)
     assert answer.returncode == 0, answer.stderr
-    assert masked(answer.stdout) == FILE
+    assert mask_numbers(answer.stdout) == FILE
     assert "for writing back at the end" in answer.stderr
     latencies = (tmp_path / "latencies").read_text().splitlines()
     assert latencies[:2] == ["", "#In 1 IO mode and 8 sync mode"]
     assert len([line for line in latencies if re.fullmatch(r"\d+\tusec", line)]) == 32
     assert latencies[-1].startswith("[TIME] :")
     assert (tmp_path / "rates").read_text().startswith("\n#In 1 IO mode and 8 sync mode\n")
-    assert bench.left() == []
+    assert bench.names() == []
 
 
 def test_a_checkpoint_is_told_apart(bench: Bench) -> None:
@@ -121,7 +121,7 @@ def test_a_checkpoint_is_told_apart(bench: Bench) -> None:
 def test_a_directory_that_is_not_there_is_made_and_goes(bench: Bench) -> None:
     answer = bench.run("mobibench", "-p", bench.directory / "new", "-f", "64", "-q")
     assert answer.returncode == 0, answer.stderr
-    assert bench.left() == []
+    assert bench.names() == []
 
 
 @pytest.mark.parametrize(

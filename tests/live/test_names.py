@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.tracing import Bench, TracedTables, benched
+from tests.live.tracing import Bench, TracedTables, temporary_bench
 
 MAKE = {
     "ext4": "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 DISK",
@@ -25,7 +25,7 @@ def write(path, pages):
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with benched(tmp_path) as bench:
+    with temporary_bench(tmp_path) as bench:
         yield bench
 
 
@@ -103,7 +103,7 @@ for name in (b"caf\\xe9", b"caf\\xe8", "базаданных".encode(), b"a\\\\b
     thread.start(); thread.join()
 os.rename(b"of-caf\\xe9", b"now-caf\\xe9")
 """)
-    askers = {row["file"]: row["asker_comm"] for row in traced.written(block_type="data")}
+    askers = {row["file"]: row["asker_comm"] for row in traced.written_runs(block_type="data")}
     assert askers == {
         "/now-caf\\xe9": "caf\\xe9",
         "/of-caf\\xe8": "caf\\xe8",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.loop import need_filesystem
-from tests.live.tracing import Bench, TracedTables, benched, run
+from tests.live.tracing import Bench, TracedTables, run, temporary_bench
 
 EXT4 = "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 DISK"
 
@@ -33,13 +33,13 @@ for memory in mmap.mmap(-1, 4096, mmap.MAP_PRIVATE), mmap.mmap(-1, 4096), mmap.m
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with benched(tmp_path) as bench:
+    with temporary_bench(tmp_path) as bench:
         yield bench
 
 
 def journal(traced: TracedTables) -> set[tuple[object, bool]]:
     """The askers of what the journal was written for, and whether the reason is known."""
-    rows = [row for row in traced.written(block_type="fs-journal")]
+    rows = [row for row in traced.written_runs(block_type="fs-journal")]
     rows = [row for row in rows if row["block_subtype"] != "superblock"]
     return {(row["asker_call"], row["reason"] not in (None, "unknown")) for row in rows}
 
@@ -87,7 +87,7 @@ for name, pages in ("a", 10), ("b", 20), ("a", 10):
     assert traced.bytes(block_type="data", file="/b/f") == 20 * 4096
     own = [row for row in traced.files if row["path"].endswith("/f")]
     assert [row["path_history"].count('"path"') for row in own] == [1, 1]
-    assert {row["asker_file"] for row in traced.written(file="/b/f")} == {"/b/f"}
+    assert {row["asker_file"] for row in traced.written_runs(file="/b/f")} == {"/b/f"}
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
@@ -115,15 +115,15 @@ r = os.open("read", os.O_RDWR); os.pwrite(r, b"z" * 4096, 0); os.fsync(r)
     )
     # The file was written twice, and has the name that the overlay's rename gave it.
     assert traced.bytes(block_type="data", file="/upper/g") == 12288
-    askers = {row["asker_call"] for row in traced.written(file="/upper/g")}
+    askers = {row["asker_call"] for row in traced.written_runs(file="/upper/g")}
     assert askers == {"fsync", "fdatasync"}
-    assert {row["asker_call"] for row in traced.written(file="/upper/d")} == {"O_SYNC write"}
-    read = traced.written(file="/upper/read")
+    assert {row["asker_call"] for row in traced.written_runs(file="/upper/d")} == {"O_SYNC write"}
+    read = traced.written_runs(file="/upper/read")
     assert {row["asker_call"] for row in read if row["submitter_call"] != "openat"} == {"fsync"}
     # Without shared extents the overlay copies the file when it is opened for writing.
     copied = [row for row in read if row["submitter_call"] == "openat"]
     assert sum(row["length_bytes"] for row in copied) == (8192 if filesystem == "ext4" else 0)
-    logged = {row["asker_call"] for row in traced.written(block_type="fs-journal")}
+    logged = {row["asker_call"] for row in traced.written_runs(block_type="fs-journal")}
     assert {"fsync", "O_SYNC write"} <= logged <= {"fsync", "fdatasync", "O_SYNC write", None}
     named = [row for row in traced.runs if row["asker_file"]]
     assert {row["asker_file"] for row in named} <= {"/upper/g", "/upper/d", "/upper/read"}

@@ -22,7 +22,7 @@ from tests.live.recordings import (
     Row,
     command_of,
     in_order_of_start,
-    recorded,
+    record_program,
     recorded_calls,
     strace_calls,
 )
@@ -107,7 +107,7 @@ def test_a_recording_has_the_calls_that_strace_sees(name: str, tmp_path: Path) -
     subprocess.run(program, cwd=mine, env=ENVIRONMENT, check=True, capture_output=True)
     shutil.rmtree(mine)
     mine.mkdir()
-    recording = recorded(mine, tmp_path / "recording", *program)
+    recording = record_program(mine, tmp_path / "recording", *program)
     told, code = strace_calls(others, tmp_path / "log", *program)
     assert (recording.code, recording.manifest["incomplete"]) == (code, False)
     said = recorded_calls(recording, mine)
@@ -120,7 +120,7 @@ def test_a_recording_has_the_calls_that_strace_sees(name: str, tmp_path: Path) -
 def test_the_snapshot_has_files_as_they_were_before(here: Path, tmp_path: Path) -> None:
     (here / "old").write_text("12345")
     script = "mv old new; mkdir d; echo x > d/f; mv d e; cat e/f new none"
-    recording = recorded(here, tmp_path / "r", "sh", "-c", script)
+    recording = record_program(here, tmp_path / "r", "sh", "-c", script)
     state = {row["path"]: row for row in recording.table("snapshot")}
 
     def path_state(name: str) -> Row:
@@ -137,7 +137,7 @@ def test_the_snapshot_has_files_as_they_were_before(here: Path, tmp_path: Path) 
 
 
 def test_threads_and_descriptors_make_the_tables_of_a_program(here: Path, tmp_path: Path) -> None:
-    recording = recorded(here, tmp_path / "r", *PYTHON, THREADS)
+    recording = record_program(here, tmp_path / "r", *PYTHON, THREADS)
     threads = recording.table("threads")
     assert len(threads) == 5
     assert {row["pid"] for row in threads} == {threads[0]["pid"]}
@@ -147,7 +147,7 @@ def test_threads_and_descriptors_make_the_tables_of_a_program(here: Path, tmp_pa
     assert [made[row["created_by_call_id"]] for row in threads[1:]] == [
         row["tid"] for row in threads[1:]
     ]
-    recording = recorded(here, tmp_path / "s", *PYTHON, DESCRIPTORS)
+    recording = record_program(here, tmp_path / "s", *PYTHON, DESCRIPTORS)
     first, child = recording.table("threads")
     assert (child["creator_id"], child["shares_descriptors"]) == (0, False)
     assert (first["exit_code"], child["exit_code"]) == (0, 3)
@@ -165,7 +165,7 @@ time.sleep(60)
 
 
 def test_a_thread_that_executes_takes_the_place_of_all(here: Path, tmp_path: Path) -> None:
-    recording = recorded(here, tmp_path / "r", *PYTHON, EXECUTING)
+    recording = record_program(here, tmp_path / "r", *PYTHON, EXECUTING)
     assert recording.code == 6
     first, _, third = recording.table("threads")
     assert (first["exit_code"], third["exit_code"]) == (None, 6)
@@ -193,7 +193,7 @@ for name, number, values in zip("ab", numbers, arguments):
 
 
 def test_a_child_that_asks_not_to_be_traced_is_followed(here: Path, tmp_path: Path) -> None:
-    recording = recorded(here, tmp_path / "r", *PYTHON, UNTRACED)
+    recording = record_program(here, tmp_path / "r", *PYTHON, UNTRACED)
     assert (recording.code, recording.manifest["incomplete"]) == (0, False)
     assert [row["exit_code"] for row in recording.table("threads")] == [0, 7, 7]
     written = [row["thread_id"] for row in recording.calls("write")]
@@ -224,7 +224,7 @@ MANY = "for i in $(seq 100); do (echo x > f$i; cat f$i > /dev/null; rm f$i) & do
 
 
 def test_nothing_of_many_processes_at_once_is_missed(here: Path, tmp_path: Path) -> None:
-    recording = recorded(here, tmp_path / "r", "bash", "-c", MANY)
+    recording = record_program(here, tmp_path / "r", "bash", "-c", MANY)
     assert (recording.code, recording.manifest["incomplete"]) == (0, False)
     told, _ = strace_calls(here, tmp_path / "log", "bash", "-c", MANY)
     names = ("openat", "read", "write", "close", "unlinkat", "execve", "exit_group", "dup2")
@@ -241,7 +241,7 @@ def test_nothing_of_many_processes_at_once_is_missed(here: Path, tmp_path: Path)
 @pytest.mark.parametrize("data", ["none", "hash", "keep"])
 def test_contents_are_kept_only_where_asked(data: str, here: Path, tmp_path: Path) -> None:
     script = "printf abc > a; printf abc > b; printf abcd > c"
-    recording = recorded(here, tmp_path / "r", "sh", "-c", script, options=("--data", data))
+    recording = record_program(here, tmp_path / "r", "sh", "-c", script, options=("--data", data))
     told = [row["data"] for row in recording.calls("write")]
     abc = "ba7816bf8f01cfea414140de5dae2223"  # FIPS 180-2, appendix B.1
     assert told[:2] == [None if data == "none" else abc] * 2
@@ -276,7 +276,7 @@ file = os.open("f", os.O_CREAT | os.O_RDWR); os.write(file, b"last"); os.kill(os
 
 
 def test_interrupted_calls_and_a_death_by_a_signal_are_told(here: Path, tmp_path: Path) -> None:
-    recording = recorded(here, tmp_path / "r", *PYTHON, SIGNALS)
+    recording = record_program(here, tmp_path / "r", *PYTHON, SIGNALS)
     assert recording.code == 128 + signal.SIGKILL
     first, child = recording.table("threads")
     assert (first["exit_signal"], child["exit_code"]) == (signal.SIGKILL, 0)
@@ -294,10 +294,10 @@ def test_interrupted_calls_and_a_death_by_a_signal_are_told(here: Path, tmp_path
 
 
 def test_the_exit_code_is_the_programs(here: Path, tmp_path: Path) -> None:
-    assert recorded(here, tmp_path / "7", "sh", "-c", "exit 7").code == 7
-    assert recorded(here, tmp_path / "none", "/no/such/program").code == 2
+    assert record_program(here, tmp_path / "7", "sh", "-c", "exit 7").code == 7
+    assert record_program(here, tmp_path / "none", "/no/such/program").code == 2
     assert not (tmp_path / "none").exists()
-    assert recorded(here, tmp_path / "7", "true").code == 2  # it is not empty
+    assert record_program(here, tmp_path / "7", "true").code == 2  # it is not empty
 
 
 def test_nobody_but_root_is_needed(here: Path, tmp_path: Path) -> None:
@@ -377,11 +377,11 @@ def test_unrecordable_calls_are_counted(here: Path, tmp_path: Path) -> None:
     source, program = tmp_path / "program.c", str(tmp_path / "program")
     source.write_text(UNRECORDABLE)
     subprocess.run(["gcc", "-o", program, str(source)], check=True)
-    recording = recorded(here, tmp_path / "aio", program)
+    recording = record_program(here, tmp_path / "aio", program)
     assert recording.code == 4
     reasons = ["1 operation of io_submit, not recorded"]
     assert recording.manifest["incomplete_reasons"] == reasons
-    recording = recorded(here, tmp_path / "abi", program, "32")
+    recording = record_program(here, tmp_path / "abi", program, "32")
     assert recording.code == 4
     assert recording.manifest["missed"]["other_abi_calls"] == 1
 
@@ -391,7 +391,7 @@ def test_a_recording_is_compact(here: Path, tmp_path: Path) -> None:
     rows = ";".join("insert into t values (randomblob(100))" for _ in range(2000))
     sql = f"pragma synchronous=off; create table t(x); {rows};"
     (here / "sql").write_text(sql)
-    recording = recorded(here, tmp_path / "r", "sqlite3", "a.db", ".read sql")
+    recording = record_program(here, tmp_path / "r", "sqlite3", "a.db", ".read sql")
     assert (recording.code, recording.manifest["incomplete"]) == (0, False)
     on_disk = sum(path.stat().st_size for path in (tmp_path / "r").rglob("*") if path.is_file())
     calls = recording.manifest["calls"]

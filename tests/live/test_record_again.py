@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.inside import joj
-from tests.live.recordings import recorded
+from tests.live.recordings import record_program
+from tests.this_process import joj
 
 SQL = "create table t(x); insert into t values (1); insert into t select randomblob(9000) from t;"
 
@@ -18,7 +18,7 @@ def test_a_recording_feeds_mobibench(tmp_path: Path) -> None:
     here.mkdir()
     again.mkdir()
     program = ("sqlite3", str(here / "a.db"), f"pragma journal_mode=truncate; {SQL}")
-    recording = recorded(here, tmp_path / "r", *program)
+    recording = record_program(here, tmp_path / "r", *program)
     exported = joj("export", recording.folder, "--format", "mobigen", "-o", script)
     assert exported.returncode == 0, exported.stderr
     lines = script.read_text().splitlines()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 from tests.live.recordings import (
     ENVIRONMENT,
     JOINED,
@@ -23,7 +23,7 @@ from tests.live.recordings import (
     check_joined,
     command_of,
     plain,
-    recorded,
+    record_program,
 )
 from tests.live.test_record import EXECUTING, PROGRAMS
 
@@ -66,7 +66,7 @@ def comparable_calls(recording: Recording, here: Path) -> list[list[Row]]:
     return [threads[number] for number in sorted(threads)]
 
 
-def before(recording: Recording, here: Path) -> dict[str, tuple[object, ...]]:
+def snapshots_of(recording: Recording, here: Path) -> dict[str, tuple[object, ...]]:
     """Return what was under each path."""
     return {
         plain(row["path"], here): (
@@ -103,7 +103,7 @@ def test_ptrace_and_ebpf_make_the_same_recording(name: str, tmp_path: Path) -> N
             subprocess.run(program, cwd=here, env=ENVIRONMENT, check=True, capture_output=True)
             continue
         folder = tmp_path / f"recording-{number}"
-        recordings.append(recorded(here, folder, *program, options=("--by", by)))
+        recordings.append(record_program(here, folder, *program, options=("--by", by)))
         places.append(here)
     ptrace, ebpf = recordings
     assert [it.manifest["recorder"] for it in recordings] == ["ptrace", "ebpf"]
@@ -114,7 +114,7 @@ def test_ptrace_and_ebpf_make_the_same_recording(name: str, tmp_path: Path) -> N
         assert ours == theirs
     one_threads, other_threads = (threads(*it) for it in zip(recordings, places, strict=True))
     assert one_threads == other_threads
-    one_before, other_before = (before(*it) for it in zip(recordings, places, strict=True))
+    one_before, other_before = (snapshots_of(*it) for it in zip(recordings, places, strict=True))
     assert one_before == other_before
     missed = [dict(it.manifest["missed"]) for it in recordings]
     assert missed[0] == missed[1]
@@ -122,7 +122,7 @@ def test_ptrace_and_ebpf_make_the_same_recording(name: str, tmp_path: Path) -> N
 
 
 def test_a_thread_that_executes_takes_the_place_of_all(here: Path, tmp_path: Path) -> None:
-    recording = recorded(here, tmp_path / "r", *PYTHON, EXECUTING, options=("--by", "ebpf"))
+    recording = record_program(here, tmp_path / "r", *PYTHON, EXECUTING, options=("--by", "ebpf"))
     assert recording.code == 6
     first, _, third = recording.table("threads")
     assert (first["exit_code"], third["exit_code"]) == (None, 6)
@@ -147,7 +147,7 @@ def test_the_snapshot_has_files_as_they_were_before_their_change(
     sizes = {"removed": 1, "moved": 2, "over": 3, "cut": 4, "emptied": 5, "kept": 6}
     for name, size in sizes.items():
         (here / name).write_bytes(b"x" * size)
-    recording = recorded(here, tmp_path / "r", *PYTHON, CHANGES, options=("--by", "ebpf"))
+    recording = record_program(here, tmp_path / "r", *PYTHON, CHANGES, options=("--by", "ebpf"))
     state = {Path(row["path"]).name: row for row in recording.table("snapshot")}
     assert {name: state[name]["size_bytes"] for name in sizes} == sizes
     assert {state[name]["kind"] for name in sizes} == {"file"}
@@ -177,7 +177,7 @@ libc.syscall(322, -100, place + 0xF00, words(b"true"), words(b"X=" + b"x" * 8000
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the place is that of x86_64's stacks")
 def test_arguments_of_execveat_are_not_read_in_the_next_program(here: Path, tmp_path: Path) -> None:
-    recording = recorded(here, tmp_path / "r", *PYTHON, ELSEWHERE, options=("--by", "ebpf"))
+    recording = record_program(here, tmp_path / "r", *PYTHON, ELSEWHERE, options=("--by", "ebpf"))
     assert (recording.code, recording.manifest["incomplete"]) == (0, False)
     [executed] = recording.calls("execveat")
     assert (executed["path"], executed["result"]) == ("/bin/true", 0)

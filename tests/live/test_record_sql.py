@@ -87,7 +87,7 @@ def record(here: Path, *program: str, options: tuple[str, ...] = ()) -> Recordin
     return Recording(folder, done.returncode)
 
 
-def played(recording: Recording, here: Path) -> None:
+def play_statements(recording: Recording, here: Path) -> None:
     """Run the recorded statements again by Python's SQLite, transaction by transaction."""
     values: dict[int, list[object]] = {}
     for value in recording.table("bound_values"):
@@ -158,7 +158,7 @@ def test_values_of_every_kind_are_exact(tmp_path: Path) -> None:
     assert [row["error"] for row in rows if row["error"]] == ["SQLITE_CONSTRAINT"]
     assert rows[-1]["result"] == 100  # reset before its last row
     again.mkdir()
-    played(recording, again)
+    play_statements(recording, again)
     assert content(again / "odd.db") == content(here / "odd.db")
     assert not list(recording.folder.glob("logs"))
 
@@ -178,7 +178,7 @@ def test_threads_on_two_databases_are_told_apart(tmp_path: Path) -> None:
     by_transaction = Counter(row["transaction_id"] for row in rows if row["sql"] != "ROLLBACK")
     assert sorted(by_transaction.values())[-120:] == [4] * 120
     again.mkdir()
-    played(recording, again)
+    play_statements(recording, again)
     for name in ("a.db", "b.db"):
         assert content(again / name) == content(here / name)
 

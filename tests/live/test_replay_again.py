@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.foundation.places import agent_path
-from tests.inside import joj
-from tests.live.recordings import LONG_AGO, PYTHON, Recording, Row, command_of, recorded
+from tests.live.recordings import LONG_AGO, PYTHON, Recording, Row, command_of, record_program
+from tests.this_process import joj
 
 # A program's sync() is one of its filesystem; a replay opens by openat and copies by fcntl.
 _SAME = {"open": "openat", "creat": "openat", "openat2": "openat", "sync": "syncfs",
@@ -125,7 +125,7 @@ SQLITE = {
 @pytest.mark.parametrize("program", [*SQLITE.values(), (*PYTHON, EDITOR)])
 def test_a_replay_makes_the_calls_of_the_program(program: tuple[str, ...], tmp_path: Path) -> None:
     (here := tmp_path / "here").mkdir()
-    first = recorded(here, tmp_path / "first", *program)
+    first = record_program(here, tmp_path / "first", *program)
     assert first.code == 0
     calls, replay = replay_calls(first.folder, tmp_path)
     wanted = file_calls(first, replay)
@@ -148,7 +148,7 @@ os.pwritev(file, [os.urandom(5), b"", os.urandom(7000)], 3); os.write(file, os.u
 @pytest.mark.parametrize("program", [SQLITE["wal"], (*PYTHON, VECTORS)])
 def test_kept_contents_are_written_again(program: tuple[str, ...], tmp_path: Path) -> None:
     (here := tmp_path / "here").mkdir()
-    first = recorded(here, tmp_path / "first", *program, options=("--data", "keep"))
+    first = record_program(here, tmp_path / "first", *program, options=("--data", "keep"))
     calls, replay = replay_calls(first.folder, tmp_path, ("--data", "hash"))
     wanted = file_calls(first, replay)
     writes = [call for call in calls if "write" in str(call[0])]
@@ -171,7 +171,7 @@ git init -q src; cd src; for i in 1 2 3 4; do seq 1 $((i * 300)) > f$i; done
 def test_every_call_of_several_processes_is_made_or_counted(tmp_path: Path) -> None:
     (here := tmp_path / "here").mkdir()
     (again := tmp_path / "again").mkdir()
-    first = recorded(here, tmp_path / "first", "sh", "-c", CLONE)
+    first = record_program(here, tmp_path / "first", "sh", "-c", CLONE)
     assert first.code == 0
     answer = joj("replay", first.folder, "--directory", again, "--timing", "none", "--json")
     assert answer.returncode == 0, answer.stderr
@@ -199,7 +199,7 @@ os.mkfifo("pipe")
 def test_a_hostile_recording_stays_in_its_directory(tmp_path: Path) -> None:
     (here := tmp_path / "here").mkdir()
     (again := tmp_path / "again").mkdir()
-    first = recorded(here, tmp_path / "first", *PYTHON, HOSTILE)
+    first = record_program(here, tmp_path / "first", *PYTHON, HOSTILE)
     made = (Path("/etc/joj-was-here"), tmp_path.parent / "joj-was-here")
     for path in made:
         path.unlink(missing_ok=True)

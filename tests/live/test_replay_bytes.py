@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.foundation.places import agent_path
-from tests.live.loop import Loop, mounted
-from tests.live.recordings import ENVIRONMENT, LONG_AGO, Recording, recorded
+from tests.live.loop import Loop, mounted_loop
+from tests.live.recordings import ENVIRONMENT, LONG_AGO, Recording, record_program
 from tests.live.tracing import read
 
 ROWS = "INSERT INTO t VALUES (zeroblob(400)); " * 20
@@ -43,13 +43,13 @@ TRIES = 4
 OPTIONS = "remount,commit=3600"
 
 
-def traced(loop: Loop, tables: Path, command: list[str], text: str = "") -> None:
+def trace_command(loop: Loop, tables: Path, command: list[str], text: str = "") -> None:
     """Run a command under the tracer of the loop device."""
     tracer = [str(agent_path()), "trace", "--device", loop.device, "--output", str(tables), "--"]
     subprocess.run([*tracer, *command], env=ENVIRONMENT, check=True, input=text, text=True)
 
 
-def written(tables: Path, begin_ns: int = 0, end_ns: int = 1 << 63) -> Counter[str]:
+def written_bytes(tables: Path, begin_ns: int = 0, end_ns: int = 1 << 63) -> Counter[str]:
     """Bytes written by block type, of requests that were issued in this time."""
     found: Counter[str] = Counter()
     for row in read(tables).runs:
@@ -69,13 +69,13 @@ def make_folder(directory: Path, name: str) -> Path:
 def program_writes(folder: Path, name: str) -> Counter[str]:
     """Return what a program writes, with what a sync behind it writes."""
     folder.mkdir()
-    with mounted("ext4", folder) as loop:
+    with mounted_loop("ext4", folder) as loop:
         subprocess.run(["mount", "-o", OPTIONS, loop.directory], check=True)
         here = make_folder(loop.directory / OWN, name)
         subprocess.run(["sync", "-f", here], check=True)
         script = f'cd {here} && "$@" && sync -f .'
-        traced(loop, folder / "tables", ["sh", "-c", script, "sh", *PROGRAMS[name]])
-    return written(folder / "tables")
+        trace_command(loop, folder / "tables", ["sh", "-c", script, "sh", *PROGRAMS[name]])
+    return written_bytes(folder / "tables")
 
 
 def replay_writes(folder: Path, recording: Recording, recorded_root: Path) -> Counter[str]:
@@ -84,14 +84,14 @@ def replay_writes(folder: Path, recording: Recording, recorded_root: Path) -> Co
     case = {"workload": "replay", "recording": str(recording.folder),
             "recorded_root": str(recorded_root), "timing": "recorded", "timing_percent": 100,
             "background": "none"}  # fmt: skip
-    with mounted("ext4", folder) as loop:
+    with mounted_loop("ext4", folder) as loop:
         subprocess.run(["mount", "-o", OPTIONS, loop.directory], check=True)
         command = [str(agent_path()), "bench", "--directory", str(loop.directory)]
         command += ["--output", str(tables)]
-        traced(loop, folder / "tables", command, json.dumps({"seed": 1, "case": case}))
+        trace_command(loop, folder / "tables", command, json.dumps({"seed": 1, "case": case}))
     rows = pq.read_table(tables / "manifest.parquet").to_pylist()
     [phases] = [json.loads(row["value"]) for row in rows if row["key"] == "phases"]
-    return written(folder / "tables", phases[0]["begin_ns"], phases[-1]["end_ns"])
+    return written_bytes(folder / "tables", phases[0]["begin_ns"], phases[-1]["end_ns"])
 
 
 OFTEN = ("wal", "delete")
@@ -103,7 +103,7 @@ OFTEN = ("wal", "delete")
 )
 def test_a_replay_writes_the_bytes_of_its_program(name: str, tmp_path: Path) -> None:
     here = make_folder(tmp_path / "recorded", name)
-    recording = recorded(here, tmp_path / "recording", *PROGRAMS[name])
+    recording = record_program(here, tmp_path / "recording", *PROGRAMS[name])
     assert recording.code == 0
     programs: list[Counter[str]] = []
     replays: list[Counter[str]] = []

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from jojlab.foundation.places import agent_path
-from tests.ended import ended
+from tests.hangs import await_end
 from tests.live.conftest import Bench
-from tests.live.test_strace import parsed
+from tests.live.test_strace import parse_log
 from tests.mobigen import LEFT_OUT, LEFT_OUT_REASONS, NO_SCRIPT, NO_SCRIPT_REASON, SCRIPT
 
 LINES = """\
@@ -35,14 +35,14 @@ Err string : No error
 """
 
 
-def written(tmp_path: Path, script: str) -> Path:
+def write_script(tmp_path: Path, script: str) -> Path:
     """Write a script beside the directory that is benched."""
     path = tmp_path / "script"
     path.write_text(script)
     return path
 
 
-def masked(text: str) -> str:
+def mask_numbers(text: str) -> str:
     """Put letters for what differs from run to run."""
     text = re.sub(r"time : \d+\.\d{3} sec \(\d+ usec\)", "time : F sec (N usec)", text)
     return re.sub(r"(usec) : \d+ \d+ \d+ \d+ \d+\n", r"\1 : N N N N N\n", text)
@@ -50,20 +50,22 @@ def masked(text: str) -> str:
 
 def test_the_lines_of_a_replay_and_its_files(bench: Bench, tmp_path: Path) -> None:
     logs = ("-L", tmp_path / "latencies", "-k", tmp_path / "rates")
-    answer = bench.run("mobibench", "-p", bench.directory, "-g", written(tmp_path, SCRIPT), *logs)
+    answer = bench.run(
+        "mobibench", "-p", bench.directory, "-g", write_script(tmp_path, SCRIPT), *logs
+    )
     assert answer.returncode == 0, answer.stderr
-    assert masked(answer.stdout) == LINES.format(directory=bench.directory)
+    assert mask_numbers(answer.stdout) == LINES.format(directory=bench.directory)
     assert "the most delayed call started" in answer.stderr
     assert "differently than recorded" not in answer.stderr
     latencies = (tmp_path / "latencies").read_text().splitlines()
     assert len([line for line in latencies if re.fullmatch(r"\d+\tusec", line)]) == 9
     assert latencies[-1].startswith("Total IO time :")
     assert (tmp_path / "rates").read_text().startswith("\n#In replay mode\n")
-    assert bench.left() == []
+    assert bench.names() == []
 
 
 def test_calls_that_are_left_out_make_a_replay_incomplete(bench: Bench, tmp_path: Path) -> None:
-    script = written(tmp_path, SCRIPT + LEFT_OUT)
+    script = write_script(tmp_path, SCRIPT + LEFT_OUT)
     answer = bench.run("mobibench", "-p", bench.directory, "-q", "-g", script)
     assert answer.returncode == 4
     for reason in LEFT_OUT_REASONS:
@@ -83,12 +85,12 @@ def test_calls_that_are_left_out_make_a_replay_incomplete(bench: Bench, tmp_path
 def test_a_script_that_is_none_is_refused(
     bench: Bench, tmp_path: Path, script: str, words: str
 ) -> None:
-    flags = ("-q", "-g", written(tmp_path, script))
+    flags = ("-q", "-g", write_script(tmp_path, script))
     answer = bench.run("mobibench", "-p", bench.directory, *flags)
     assert answer.returncode == 2
     assert words in answer.stderr
     assert str(tmp_path / "script") in answer.stderr
-    assert bench.left() == []
+    assert bench.names() == []
 
 
 def test_no_path_of_a_script_leads_out(bench: Bench, tmp_path: Path) -> None:
@@ -101,35 +103,35 @@ def test_no_path_of_a_script_leads_out(bench: Bench, tmp_path: Path) -> None:
     for path in paths:
         lines.append(f'1 0 open "{path}" O_WRONLY|O_CREAT|O_TRUNC 5')
         lines += ["1 0 write 5 100", "1 0 close 5 0", f'1 0 unlink "{path}" 0']
-    script = written(tmp_path, "\n".join(lines))
+    script = write_script(tmp_path, "\n".join(lines))
     answer = bench.run("mobibench", "-p", bench.directory, "-q", "-g", script)
     assert answer.returncode == 0, answer.stderr
     assert precious.read_text() == "text"
-    assert bench.left() == ["link"]
+    assert bench.names() == ["link"]
 
 
 def test_a_full_disk_is_told_with_the_line(small: Bench, tmp_path: Path) -> None:
     # The other thread's call is not waited for.
     lines = ['1 0 open "/a" O_WRONLY|O_CREAT 5', *(["1 0 write 5 1000000"] * 9)]
     lines.append("2 900000000000 close 5")
-    script = written(tmp_path, "\n".join(lines))
+    script = write_script(tmp_path, "\n".join(lines))
     answer = small.run("mobibench", "-p", small.directory, "-q", "-g", script)
     assert answer.returncode == 3
     assert "became full" in answer.stderr
     assert "of the recording, write" in answer.stderr
-    assert small.left() == []
+    assert small.names() == []
 
 
 def test_a_long_replay_can_be_interrupted(bench: Bench, tmp_path: Path) -> None:
-    script = written(tmp_path, '1 0 open "/a" O_WRONLY|O_CREAT 5\n2 900000000 close 5 0\n')
+    script = write_script(tmp_path, '1 0 open "/a" O_WRONLY|O_CREAT 5\n2 900000000 close 5 0\n')
     with bench.start("mobibench", "-p", bench.directory, "-g", script) as process:
         while not list(bench.directory.glob("joj-bench-*/a")):
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        ended(process)
+        await_end(process)
     assert process.returncode == 130
-    assert bench.left() == []
+    assert bench.names() == []
 
 
 @pytest.mark.skipif(
@@ -144,12 +146,12 @@ def test_strace_sees_the_calls_of_the_script(tmp_path: Path) -> None:
     command += [str(agent_path()), "bench", "--directory", str(here), "--output", str(tables)]
     case: dict[str, object] = {"workload": "replay", "background": "none"}
     case |= {"timing": "recorded", "timing_percent": 100, "recorded_root": "/"}
-    case["recording"] = str(written(tmp_path, SCRIPT))
+    case["recording"] = str(write_script(tmp_path, SCRIPT))
     text = json.dumps({"seed": 1, "case": case})
     subprocess.run(command, input=text, text=True, check=True, capture_output=True)
     calls = [
         (call.name, re.sub(r'^.*?/joj-bench-[0-9a-f]+/([^>"]*).*$', r"\1", call.arguments))
-        for call in parsed(log.read_text())
+        for call in parse_log(log.read_text())
         if f"{here}/joj-bench-" in call.arguments
     ]
     # What the file is made of before is one write; reads ask for that much of it.

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jojlab.foundation.places import agent_path
-from tests.live.recordings import ENVIRONMENT, PYTHON, plain, recorded
+from tests.live.recordings import ENVIRONMENT, PYTHON, plain, record_program
 from tests.live.test_replay_again import CLONE, EDITOR, SQLITE
 
 pytestmark = pytest.mark.skipif(
@@ -43,7 +43,7 @@ _PLACE = re.compile(r"(?:AT_FDCWD|\b\d+)<(/[^>]*)>")
 _FLAGS = re.compile(r"O_(?:RDWR|WRONLY|CREAT|EXCL|TRUNC|APPEND|DIRECTORY|DIRECT|D?SYNC)\b")
 
 
-def straced(log: Path, command: list[str], here: Path, text: str = "") -> None:
+def run_under_strace(log: Path, command: list[str], here: Path, text: str = "") -> None:
     """Write what strace says of each thread; names are whole, contents are not shown."""
     strace = ["strace", "-ff", "-y", "-qq", "-s", "0", "-e", "signal=none", "-ttt"]
     strace += ["-o", str(log), "-e", "trace=file,desc,sync,syncfs"]
@@ -100,12 +100,12 @@ def test_strace_of_the_replay_equals_that_of_the_program(name: str, tmp_path: Pa
     for folder in folders:
         folder.mkdir()
     by_strace, by_record, by_replay, tables = folders
-    straced(tmp_path / "program", [*PROGRAMS[name]], by_strace)
-    first = recorded(by_record, tmp_path / "recording", *PROGRAMS[name])
+    run_under_strace(tmp_path / "program", [*PROGRAMS[name]], by_strace)
+    first = record_program(by_record, tmp_path / "recording", *PROGRAMS[name])
     case = {"workload": "replay", "recording": str(first.folder)}
     case |= {"recorded_root": str(by_record), "timing": "none", "background": "none"}
     command = [str(agent_path()), "bench", "--directory", str(by_replay), "--output", str(tables)]
-    straced(
+    run_under_strace(
         tmp_path / "replay",
         command,
         tmp_path,

@@ -53,7 +53,7 @@ class Call:
     result: int
 
 
-def traced(tmp_path: Path, **settings: Value) -> tuple[list[Call], int, int]:
+def trace_case(tmp_path: Path, **settings: Value) -> tuple[list[Call], int, int]:
     """Run a live case under strace; give the calls, and the table's operations and syncs."""
     here, tables, log = tmp_path / "here", tmp_path / "tables", tmp_path / "strace"
     here.mkdir()
@@ -66,10 +66,10 @@ def traced(tmp_path: Path, **settings: Value) -> tuple[list[Call], int, int]:
     assert list(here.iterdir()) == []
     rows = pq.read_table(tables / "transactions.parquet").to_pylist()
     commits = [row for row in rows if row["phase"] == "commit"]
-    return parsed(log.read_text()), len(commits), sum(row["sync_calls"] for row in commits)
+    return parse_log(log.read_text()), len(commits), sum(row["sync_calls"] for row in commits)
 
 
-def parsed(log: str) -> list[Call]:
+def parse_log(log: str) -> list[Call]:
     """Read strace's log; a call that another thread's interrupts is in two lines there."""
     calls, begun = [], {}
     for line in log.splitlines():
@@ -91,7 +91,7 @@ def on_data(calls: list[Call]) -> list[Call]:
 
 @pytest.mark.parametrize("sync_mode", SYNC_MODES)
 def test_every_write_and_sync_is_one_call(tmp_path: Path, sync_mode: str) -> None:
-    calls, operations, syncs = traced(
+    calls, operations, syncs = trace_case(
         tmp_path, workload="file-write", sync_mode=sync_mode, file_bytes=64 * RECORD_BYTES
     )
     write, sync = SYNC_MODES[sync_mode]
@@ -110,7 +110,7 @@ def test_every_write_and_sync_is_one_call(tmp_path: Path, sync_mode: str) -> Non
 
 
 def test_every_read_is_one_call(tmp_path: Path) -> None:
-    calls, operations, _ = traced(
+    calls, operations, _ = trace_case(
         tmp_path, workload="file-read", threads=2, file_bytes=64 * RECORD_BYTES
     )
     reads = [c for c in calls if c.name == "pread64" and re.search(r"/data(-1)?>", c.arguments)]
@@ -120,7 +120,7 @@ def test_every_read_is_one_call(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sync_mode", ["none", "fsync", "o_direct", "rwf_dsync"])
 def test_an_io_uring_takes_the_place_of_the_calls(tmp_path: Path, sync_mode: str) -> None:
-    calls, operations, syncs = traced(
+    calls, operations, syncs = trace_case(
         tmp_path, workload="file-write", sync_mode=sync_mode, engine="io_uring", file_bytes=65536
     )
     assert operations == OPERATIONS
@@ -135,7 +135,7 @@ def test_an_io_uring_takes_the_place_of_the_calls(tmp_path: Path, sync_mode: str
 def test_no_operation_needs_a_temporary_file(tmp_path: Path, operation: str) -> None:
     # As the help of temp_store says; agent/src/workload/sqlite/prepared_test.rs shows that it is in
     # force.
-    calls, _, _ = traced(
+    calls, _, _ = trace_case(
         tmp_path,
         workload=f"sqlite-{operation}",
         temp_store="file",
@@ -156,7 +156,7 @@ def test_no_operation_needs_a_temporary_file(tmp_path: Path, operation: str) -> 
 
 
 def test_a_super_journal_is_written_synced_and_removed(tmp_path: Path) -> None:
-    calls, transactions, syncs = traced(
+    calls, transactions, syncs = trace_case(
         tmp_path, workload="sqlite-insert", journal_mode="persist", databases=3
     )
     stories: dict[str, list[Call]] = {}

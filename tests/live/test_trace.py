@@ -18,17 +18,17 @@ from jojlab.analysis.rows.completeness import completeness
 from jojlab.foundation.places import agent_path
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from tests import inside
-from tests.ended import HANG_S, ended
+from tests import this_process
+from tests.hangs import HANG_S, await_end
 from tests.live.conftest import CHECKOUT, joj
-from tests.live.loop import Loop, mounted, need_tracer
+from tests.live.loop import Loop, mounted_loop, need_tracer
 
 Ended = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module")
 def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
-    with mounted("ext4", tmp_path_factory.mktemp("ext4")) as loop:
+    with mounted_loop("ext4", tmp_path_factory.mktemp("ext4")) as loop:
         yield loop
 
 
@@ -182,7 +182,7 @@ def test_segments_survive_a_kill_and_say_that_they_are_incomplete(
         assert process.poll() is None
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGKILL)
-    ended(process)
+    await_end(process)
     assert written_bytes(out)["/z"] == 5 * 4096
     answer = show_run(out)
     assert answer.returncode == 4, answer.stderr
@@ -217,10 +217,10 @@ for place in range(PAGES):
 def test_requests_that_are_under_way_at_the_end_are_no_loss(tmp_path: Path) -> None:
     """The disk is a file of a filesystem that is frozen: it does nothing until that is thawed."""
     (tmp_path / "below").mkdir()
-    with mounted("ext4", tmp_path / "below") as below:
+    with mounted_loop("ext4", tmp_path / "below") as below:
         folder = below.directory / "disk"
         folder.mkdir()
-        with mounted("ext4", folder) as loop, contextlib.ExitStack() as undo:
+        with mounted_loop("ext4", folder) as loop, contextlib.ExitStack() as undo:
             pipe = subprocess.PIPE
             command = [sys.executable, "-c", DIRECT_WRITER, str(loop.directory / "file")]
             writer = undo.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe))
@@ -277,9 +277,9 @@ def test_a_device_that_goes_away_is_told(tmp_path: Path) -> None:
         f"dd if=/dev/zero of={device} bs=4096 count=3 oflag=direct status=none; losetup -d {device}"
     )
     out = tmp_path / "run"
-    ended = trace(Loop(device, tmp_path), "-o", out, "--device", device, "--", "sh", "-c", command)
-    assert ended.returncode == 4, ended.stderr
-    assert "went away" in ended.stderr
+    answer = trace(Loop(device, tmp_path), "-o", out, "--device", device, "--", "sh", "-c", command)
+    assert answer.returncode == 4, answer.stderr
+    assert "went away" in answer.stderr
     rows = Dataset.from_runs(RunFolder.open(out)).rows(
         "SELECT DISTINCT operation, block_type, block_subtype FROM requests"
     )
@@ -336,12 +336,12 @@ def test_a_database_on_ext4_without_a_journal_is_at_risk(tmp_path: Path) -> None
     for word, is_at_risk in (("^has_journal", True), ("has_journal", False)):
         folder = tmp_path / word
         folder.mkdir()
-        with mounted("ext4", folder, "-O", word) as loop:
+        with mounted_loop("ext4", folder, "-O", word) as loop:
             database = loop.directory / "a.db"
             sql = "PRAGMA journal_mode = wal; CREATE TABLE t (x);"
             traced = joj("trace", "--device", loop.device, "-o", folder / "run", "--json",
                          "--", "sqlite3", database, sql)  # fmt: skip
-            inspected = inside.joj("inspect", database)
+            inspected = this_process.joj("inspect", database)
         assert traced.returncode == inspected.returncode == 0
         in_short = json.loads(traced.stdout.splitlines()[-1])["in_short"]
         [safety] = [line for line in in_short if "by the manuals" in line]

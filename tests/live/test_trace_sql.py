@@ -12,9 +12,9 @@ import pytest
 from jojlab.foundation.places import agent_path
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import SQL_FOLDER, RunFolder
-from tests import inside
+from tests import this_process
 from tests.live.conftest import joj
-from tests.live.loop import Loop, mounted
+from tests.live.loop import Loop, mounted_loop
 
 # Two connections in two threads and two journal modes; a transaction of two writing statements, one
 # that is rolled back, one that reads, and statements whose values stand in their text.
@@ -46,7 +46,7 @@ UPDATE, DELETE = "UPDATE t SET b = ? WHERE a = ?", "DELETE FROM t WHERE a = ?"
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Loop]:
-    with mounted("ext4", tmp_path) as loop:
+    with mounted_loop("ext4", tmp_path) as loop:
         yield loop
 
 
@@ -85,9 +85,9 @@ def test_commits_are_joined_with_the_statements_that_made_them(loop: Loop, tmp_p
     assert any(dearest["sql"][:20] in line for line in seen["in_short"])
     # What was recorded is a recording, and the page has the statements.
     scripts = tmp_path / "scripts"
-    exported = inside.joj("export", out / SQL_FOLDER, "--format", "sql", "-o", scripts)
+    exported = this_process.joj("export", out / SQL_FOLDER, "--format", "sql", "-o", scripts)
     assert exported.returncode == 0, exported.stderr
-    assert inside.joj("report", out).returncode == 0
+    assert this_process.joj("report", out).returncode == 0
     page = (out / "report.html").read_text()
     assert "Statements that cost most" in page
     assert INSERT in page

@@ -19,10 +19,10 @@ import pytest
 
 from jojlab.trace.dataset import Dataset
 from jojlab.trace.run_folder import RunFolder
-from tests import inside
-from tests.ended import HANG_S
+from tests import this_process
+from tests.hangs import HANG_S
 from tests.live.conftest import CHECKOUT, joj
-from tests.live.loop import Loop, mounted
+from tests.live.loop import Loop, mounted_loop
 
 SECTOR_BYTES = 512
 # Of a header of SQLite: its first bytes, and where the file change counter is (fileformat2.html).
@@ -31,7 +31,7 @@ SQLITE_FILE, CHANGE_COUNTER = b"SQLite format 3\0", slice(24, 28)
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Loop]:
-    with mounted("ext4", tmp_path) as loop:
+    with mounted_loop("ext4", tmp_path) as loop:
         yield loop
 
 
@@ -56,7 +56,7 @@ class TraceResult:
     program: dict[str, Any]
 
 
-def traced(loop: Loop, out: Path, *command: str | Path) -> TraceResult:
+def trace_command(loop: Loop, out: Path, *command: str | Path) -> TraceResult:
     """Trace a command on a disk that nobody else writes to; every byte is the command's."""
     run("sync", "-f", loop.directory)
     before = written_bytes(loop)
@@ -68,7 +68,7 @@ def traced(loop: Loop, out: Path, *command: str | Path) -> TraceResult:
     # What the command left in memory may be written between the trace's end and this.
     assert 0 < counted <= written_bytes(loop) - before
     assert (live["device_write_bytes"], live["other_write_bytes"]) == (counted, 0)
-    shown = json.loads(inside.joj("show", out, "--json").stdout)["cases"][0]
+    shown = json.loads(this_process.joj("show", out, "--json").stdout)["cases"][0]
     return TraceResult(seen["in_short"], live, shown["program"]["0"])
 
 
@@ -78,7 +78,9 @@ def test_a_commit_of_git_is_the_programs_to_the_byte(loop: Loop, tmp_path: Path)
     (repository / "file").write_bytes(bytes(range(256)) * 400)
     git: list[str | Path] = ["git", "-C", repository, "-c", "core.fsync=all", "-c", "user.name=a"]
     run(*git, "add", "--all")
-    seen = traced(loop, tmp_path / "run", *git, "-c", "user.email=a@b", "commit", "-qm", "words")
+    seen = trace_command(
+        loop, tmp_path / "run", *git, "-c", "user.email=a@b", "commit", "-qm", "words"
+    )
     # The tree, the commit, the log of references and the reference.
     syncs = seen.program["syncs"]
     assert (seen.program["commits"], syncs >= 2) == (0, True)
@@ -113,7 +115,7 @@ def test_dpkg_syncs_what_it_unpacks(loop: Loop, tmp_path: Path, unsafe_io: str) 
         "--install",
         tmp_path / "package.deb",
     ]
-    seen = traced(loop, tmp_path / "run", *dpkg)
+    seen = trace_command(loop, tmp_path / "run", *dpkg)
     data = Dataset.from_runs(RunFolder.open(tmp_path / "run"))
     [syncs] = data.rows("SELECT kind, count(*) AS number FROM transactions GROUP BY kind")
     assert syncs == {"kind": "fsync", "number": seen.program["syncs"]}
@@ -138,7 +140,9 @@ def test_commits_in_a_container_on_an_overlay_are_counted(loop: Loop, tmp_path: 
     try:
         modes = ("truncate", "wal")
         words: list[str | Path] = [sys.executable, app, merged, "20", *modes]
-        seen = traced(loop, tmp_path / "run", "unshare", "--mount", "--pid", "--fork", *words)
+        seen = trace_command(
+            loop, tmp_path / "run", "unshare", "--mount", "--pid", "--fork", *words
+        )
     finally:
         run("umount", merged)
     found = {Path(each["path"]).name: each["commits"] for each in seen.program["database_files"]}
@@ -155,7 +159,7 @@ def test_every_database_of_chromium_is_found_with_its_commits(loop: Loop, tmp_pa
     profile = loop.directory / "profile"
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000"]
     chromium = ["chromium", *words, f"--user-data-dir={profile}", "--dump-dom", f"file://{page}"]
-    seen = traced(loop, tmp_path / "run", *chromium)
+    seen = trace_command(loop, tmp_path / "run", *chromium)
     commits = {each["path"]: each["commits"] for each in seen.program["database_files"]}
     headers = {
         str(path): header

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ended import SHOWS_STACKS, ended
+from tests.hangs import SHOWS_STACKS, await_end
 from tests.live.conftest import CHECKOUT
 from tests.live.loop import need_tracer
 
@@ -37,7 +37,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path) -> None:
             lines = Path("/proc/self/mounts").read_text().splitlines()
             mounted = next((line for line in lines if str(tmp_path) in line), "")
         process.send_signal(signal.SIGTERM)
-        _, said = ended(process)
+        _, said = await_end(process)
     assert mounted, said
     assert process.returncode == 128 + signal.SIGTERM
     assert "Traceback" not in said
@@ -54,7 +54,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_no_byte_is_of_the_wrong_file(filesystem: str) -> None:
     need_tracer()
     with _start(filesystem) as process:
-        printed, _ = ended(process)
+        printed, _ = await_end(process)
     found = json.loads(printed)
     assert found["failed"] == {}
     if found["skipped"]:

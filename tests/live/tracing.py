@@ -38,18 +38,18 @@ class TracedTables:
     runs: list[Row]
     files: list[Row]
 
-    def written(self, **wanted: object) -> list[Row]:
+    def written_runs(self, **wanted: object) -> list[Row]:
         """The page runs of writes that have these values."""
         runs = [row for row in self.runs if row["operation"] == "write"]
         return [row for row in runs if all(row[name] == value for name, value in wanted.items())]
 
     def bytes(self, **wanted: object) -> int:
         """Add up the bytes of `written`."""
-        return sum(row["length_bytes"] for row in self.written(**wanted))
+        return sum(row["length_bytes"] for row in self.written_runs(**wanted))
 
     def reasons(self, **wanted: object) -> list[str]:
         """The reasons of `written`, each once, in order."""
-        found = [row["reason"] for row in self.written(**wanted) if row["reason"]]
+        found = [row["reason"] for row in self.written_runs(**wanted) if row["reason"]]
         return list(dict.fromkeys(found))
 
 
@@ -124,7 +124,7 @@ class Bench:
 
 
 @contextlib.contextmanager
-def benched(folder: Path) -> Iterator[Bench]:
+def temporary_bench(folder: Path) -> Iterator[Bench]:
     """A bench that is taken down at the end; skips the test where this machine has no tracer."""
     need_tracer()
     bench = Bench(folder, agent_path())

@@ -125,11 +125,12 @@ class Crate:
     def uses(self) -> Uses:
         """Return the files that each file uses."""
         return {
-            module.file: {self.modules[used].file for used in self._used(module)} - {module.file}
+            module.file: {self.modules[used].file for used in self._used_names(module)}
+            - {module.file}
             for module in self.modules.values()
         }
 
-    def _used(self, module: Module) -> Iterator[Name]:
+    def _used_names(self, module: Module) -> Iterator[Name]:
         body = USE.sub("", module.code)
         words = set(re.findall(r"\w+", body))
         for is_public, tree in USE.findall(module.code):

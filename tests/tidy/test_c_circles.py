@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.test_tidy import circle, tracked
+from tests.tidy.test_tidy import circle, tracked_files
 
 # What is linked together; tests apart.
 PROGRAMS = (
@@ -31,7 +31,7 @@ DEFINED = {".c": FUNCTION.format(r"(?!static\b)"), ".h": FUNCTION.format("")}
 CALLED = r"(?<![\w.>])(\w+)\s*\("
 
 
-def included(sources: list[Path]) -> dict[Path, set[Path]]:
+def included_files(sources: list[Path]) -> dict[Path, set[Path]]:
     """Return those of `sources` that each file includes."""
     found = {}
     for path in sources:
@@ -40,7 +40,7 @@ def included(sources: list[Path]) -> dict[Path, set[Path]]:
     return found
 
 
-def called(sources: list[Path]) -> dict[Path, set[Path]]:
+def called_files(sources: list[Path]) -> dict[Path, set[Path]]:
     """Return those of `sources` that define a function which each file calls."""
     code = {path: NO_CODE.sub("", path.read_text()) for path in sources}
     defined = defaultdict(set)
@@ -59,7 +59,7 @@ def called(sources: list[Path]) -> dict[Path, set[Path]]:
 
 
 def test_files_include_each_other_in_no_circle() -> None:
-    uses = included(tracked(".c", ".h"))
+    uses = included_files(tracked_files(".c", ".h"))
     assert sum(map(len, uses.values())) > 50
     assert not circle(uses)
 
@@ -68,9 +68,9 @@ def test_files_include_each_other_in_no_circle() -> None:
 def test_files_that_are_linked_together_call_each_other_in_no_circle(
     folders: tuple[str, ...],
 ) -> None:
-    sources = [path for folder in folders for path in tracked(".c", ".h", under=folder)]
+    sources = [path for folder in folders for path in tracked_files(".c", ".h", under=folder)]
     sources = [path for path in sources if path.name.endswith((".c", ".bpf.h"))]
-    uses = called([path for path in sources if not {"test", "figures"} & set(path.parts)])
+    uses = called_files([path for path in sources if not {"test", "figures"} & set(path.parts)])
     assert any(uses.values())
     assert not circle(uses)
 
@@ -79,10 +79,10 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     model, nand = tmp_path / "model.c", tmp_path / "nand.c"
     model.write_text('#include "nand.c"\nint flash_a(void)\n{\n\treturn flash_b();\n}\n')
     nand.write_text('#include "model.c"\nint flash_b(int *x)\n{\n\treturn flash_a();\n}\n')
-    assert circle(included([model, nand])) == {model, nand}
-    assert circle(called([model, nand])) == {model, nand}
+    assert circle(included_files([model, nand])) == {model, nand}
+    assert circle(called_files([model, nand])) == {model, nand}
     nand.write_text("/* flash_a() */\nint flash_b(int *x)\n{\n\treturn flash_divide();\n}\n")
-    assert not circle(included([model, nand]))
-    assert not circle(called([model, nand]))
+    assert not circle(included_files([model, nand]))
+    assert not circle(called_files([model, nand]))
     nand.write_text("int flash_b(int *x)\n{\n\treturn x->flash_a();\n}\n")
-    assert not circle(called([model, nand]))
+    assert not circle(called_files([model, nand]))

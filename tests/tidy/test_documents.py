@@ -10,7 +10,7 @@ import tomllib
 from jojlab.model import hazards
 from jojlab.model.filesystems import ext4, f2fs, nilfs2
 from jojlab.model.hazards import Cause
-from tests.tidy.test_tidy import ROOT, tracked
+from tests.tidy.test_tidy import ROOT, tracked_files
 
 # A path may begin at the top, or at the zone that its text is about.
 ZONES = ("", "agent/src", "jojlab")
@@ -19,7 +19,7 @@ TOP = r"(?:agent|kernel|jojlab|docs|schema|devices|setup|tests|bench|experiments
 
 def test_files_that_documents_name_are_there() -> None:
     faults = []
-    for document in tracked(".md"):
+    for document in tracked_files(".md"):
         for name in re.findall(rf"`({TOP}/[\w./-]+)`", document.read_text()):
             stands_for_many = re.search("[A-Z]{4}", name)  # devices/NAME.toml
             if not stands_for_many and not any((ROOT / zone / name).exists() for zone in ZONES):
@@ -36,7 +36,7 @@ def test_files_that_comments_name_are_there() -> None:
     )
     faults = [
         f"{source.relative_to(ROOT)}: {name}"
-        for source in tracked(".py", ".rs", ".c", ".h", ".sh", ".sql", ".txt", ".toml")
+        for source in tracked_files(".py", ".rs", ".c", ".h", ".sh", ".sql", ".txt", ".toml")
         if "experiments" not in source.parts and "test_add" not in source.name
         for name in path_in_text.findall(source.read_text())
         if not (ROOT / name).exists()
@@ -53,7 +53,7 @@ def test_the_page_of_every_cause_of_harm_is_there() -> None:
 
 def test_links_lead_somewhere() -> None:
     faults = []
-    for document in tracked(".md"):
+    for document in tracked_files(".md"):
         for link in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
             if "://" not in link and not (document.parent / link).exists():
                 faults.append(f"{document.relative_to(ROOT)}: {link}")
@@ -64,7 +64,7 @@ def test_the_map_names_the_rooms_of_the_kernel() -> None:
     [row] = re.findall(r"(?m)^\| `kernel/` .*$", (ROOT / "ARCHITECTURE.md").read_text())
     named = re.findall(r"`(\w+)/`", row.split("|")[4])
     folder = ROOT / "kernel"
-    rooms = {path.relative_to(folder).parts[0] for path in tracked(".c", ".h", under="kernel")
+    rooms = {path.relative_to(folder).parts[0] for path in tracked_files(".c", ".h", under="kernel")
              if path.parent != folder}  # fmt: skip
     assert sorted(named) == sorted(rooms)
 
@@ -92,6 +92,6 @@ def test_every_stage_has_rooms() -> None:
 def test_every_experiment_is_in_its_document() -> None:
     text = (ROOT / "docs/experiments.md").read_text()
     named = set(re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE))
-    there = {path.parent.name for path in tracked(".toml", under="experiments")}
+    there = {path.parent.name for path in tracked_files(".toml", under="experiments")}
     assert there
     assert there <= named, f"docs/experiments.md does not name {sorted(there - named)}"

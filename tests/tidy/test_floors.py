@@ -41,7 +41,7 @@ def room(folder: Path, file: Path) -> str:
     return file.relative_to(folder).parts[0]
 
 
-def climbing(folder: Path, uses: Uses) -> Iterator[str]:
+def climbing_uses(folder: Path, uses: Uses) -> Iterator[str]:
     """Uses that do not point down, as FILE uses FILE."""
     for file, used in sorted(uses.items()):
         for other in sorted(used):
@@ -67,7 +67,7 @@ def test_the_map_lists_the_rooms_from_the_ground_up() -> None:
 
 
 def test_rooms_of_the_agent_use_only_those_below(uses: Uses) -> None:
-    assert not list(climbing(AGENT, uses))
+    assert not list(climbing_uses(AGENT, uses))
 
 
 def test_files_of_the_agent_use_each_other_in_no_circle(uses: Uses) -> None:
@@ -79,7 +79,7 @@ def copy(tmp_path: Path) -> Path:
     return Path(shutil.copytree(AGENT, tmp_path / "src"))
 
 
-def added(copy: Path, file: str, code: str) -> Uses:
+def uses_with(copy: Path, file: str, code: str) -> Uses:
     path = copy / file
     path.write_text(path.read_text() + code)
     return Crate(copy / "main.rs").uses()
@@ -100,7 +100,7 @@ def added(copy: Path, file: str, code: str) -> Uses:
     ],
 )
 def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
-    found = list(climbing(copy, added(copy, file, code)))
+    found = list(climbing_uses(copy, uses_with(copy, file, code)))
     assert [line.split()[0] for line in found] == [file]
 
 
@@ -122,7 +122,7 @@ def test_a_use_that_climbs_is_found(copy: Path, file: str, code: str) -> None:
     ],
 )
 def test_a_circle_of_files_is_found(copy: Path, file: str, code: str, ring: set[str]) -> None:
-    files = circle(added(copy, file, code))
+    files = circle(uses_with(copy, file, code))
     assert {str(path.relative_to(copy)) for path in files} == ring
 
 

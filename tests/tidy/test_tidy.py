@@ -21,7 +21,7 @@ MOST_LINES = 600
 MOST_COLUMNS = 100
 
 
-def tracked(*suffixes: str, under: str = "") -> list[Path]:
+def tracked_files(*suffixes: str, under: str = "") -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", under or "."],
         cwd=ROOT,
@@ -54,7 +54,7 @@ def circle(uses: Mapping[Path, Iterable[Path]]) -> set[Path]:
 
 def test_files_are_found_at_all() -> None:
     for zone, suffix in (("agent", ".rs"), ("kernel", ".c"), ("jojlab", ".py")):
-        assert tracked(suffix, under=zone), f"no {suffix} files under {zone}"
+        assert tracked_files(suffix, under=zone), f"no {suffix} files under {zone}"
 
 
 def test_built_programs_are_ignored_by_git() -> None:
@@ -71,7 +71,7 @@ def test_built_programs_are_ignored_by_git() -> None:
 
 def test_files_are_short_and_narrow() -> None:
     faults = []
-    for path in tracked(*SOURCES):
+    for path in tracked_files(*SOURCES):
         lines = path.read_text().splitlines()
         name = path.relative_to(ROOT)
         if len(lines) > MOST_LINES:
@@ -97,7 +97,7 @@ def test_every_source_file_says_what_it_is_for() -> None:
     # What test_x.py is for is said by its name and by x.py.
     faults = [
         str(path.relative_to(ROOT))
-        for path in tracked(*SOURCES)
+        for path in tracked_files(*SOURCES)
         if not path.name.startswith("test_")
         and not re.search(openings[path.suffix], path.read_text())
     ]
@@ -106,7 +106,7 @@ def test_every_source_file_says_what_it_is_for() -> None:
 
 def test_the_flash_model_includes_no_kernel_header() -> None:
     folders = ("kernel/flash/model", "kernel/nand/model")
-    model = [path for folder in folders for path in tracked(".c", ".h", under=folder)]
+    model = [path for folder in folders for path in tracked_files(".c", ".h", under=folder)]
     assert len(model) > 20
     assert not matching_lines(model, r"#\s*include\s*<(linux|asm|uapi)/")
 
@@ -114,7 +114,7 @@ def test_the_flash_model_includes_no_kernel_header() -> None:
 def test_qemu_is_started_by_the_guest_package_alone() -> None:
     outside = [
         path
-        for path in tracked(".py", under="jojlab")
+        for path in tracked_files(".py", under="jojlab")
         if not {"guest", "model"} & set(path.parts) and not path.name.startswith("test_")
     ]
     assert not matching_lines(outside, r"qemu-system")
@@ -125,7 +125,7 @@ def report_files() -> list[Path]:
     return [
         path
         for under in ("jojlab/report", "jojlab/fleet/report")
-        for path in tracked(".py", under=under)
+        for path in tracked_files(".py", under=under)
         if not path.name.startswith("test_")
     ]
 
@@ -144,7 +144,7 @@ def test_html_stands_in_templates_alone() -> None:
 def test_analyses_read_only_tables() -> None:
     analyses = [
         path
-        for path in tracked(".py", under="jojlab/analysis")
+        for path in tracked_files(".py", under="jojlab/analysis")
         if not path.name.startswith("test_")
     ]
     assert analyses
@@ -168,7 +168,7 @@ TRACER_ROOMS = (
 def test_rooms_of_the_tracer_build_on_those_before_them() -> None:
     # A room is a folder, or one file beside them.
     rooms: dict[str, list[Path]] = defaultdict(list)
-    for path in tracked(".rs", under="agent/src/tracer"):
+    for path in tracked_files(".rs", under="agent/src/tracer"):
         is_file = path.parent.name == "tracer"
         if not path.name.endswith("_test.rs") and not (is_file and path.stem == "mod"):
             rooms[path.stem if is_file else path.parent.name].append(path)
@@ -181,7 +181,9 @@ def test_rooms_of_the_tracer_build_on_those_before_them() -> None:
 
 def test_one_room_opens_databases() -> None:
     sources = [
-        path for path in tracked(".rs", under="agent/src") if not path.name.endswith("_test.rs")
+        path
+        for path in tracked_files(".rs", under="agent/src")
+        if not path.name.endswith("_test.rs")
     ]
     rooms = {
         str(path.relative_to(ROOT).parent)
@@ -194,7 +196,9 @@ def test_one_room_opens_databases() -> None:
 def test_agent_and_kernel_know_no_experiment() -> None:
     names = [path.parent.name for path in (ROOT / "experiments").glob("*/experiment.toml")]
     assert names
-    sources = tracked(".rs", ".c", ".h", under="agent") + tracked(".c", ".h", under="kernel")
+    sources = tracked_files(".rs", ".c", ".h", under="agent") + tracked_files(
+        ".c", ".h", under="kernel"
+    )
     # A name of one word (threads) is a word of the trade too; it is an experiment's in a path.
     marked = [rf"experiments/{name}\b" if name.isalpha() else rf"\b{name}\b" for name in names]
     assert not matching_lines(sources, "|".join(marked))
@@ -221,4 +225,4 @@ def test_a_subcommand_of_the_agent_is_one_file() -> None:
 
 @pytest.mark.parametrize("word", ["TO" + "DO", "FIX" + "ME", "XX" + "X"])
 def test_nothing_is_left_for_later(word: str) -> None:
-    assert not matching_lines(tracked(*SOURCES), rf"\b{word}\b")
+    assert not matching_lines(tracked_files(*SOURCES), rf"\b{word}\b")

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 
 SOURCE = Path(__file__).parents[2] / "vfs"
 # What a library is built with, and the sanitizer's own library, the first that a process loads.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 from tests.vfs.conftest import build_libraries
 from tests.vfs.disk_states import Disk, read_calls, write_state
 from tests.vfs.programs import SOURCE, change_source, python

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 from tests.vfs.conftest import build_libraries
 from tests.vfs.disk_states import read_calls
 from tests.vfs.programs import change_source, python

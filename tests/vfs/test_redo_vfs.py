@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 from tests.vfs.programs import (
     PLAYER,
     SOURCE,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 from tests.vfs.programs import build_preload, python
 
 # Four threads, of which two share a database each, and the one that is attached to it.

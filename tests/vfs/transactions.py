@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 from tests.vfs.programs import python
 
 WRITER = """

@@ -90,7 +90,7 @@ impl Queue {
     ///
     /// # Errors
     /// If it cannot be deleted.
-    pub fn done(&self, segment: &Segment) -> io::Result<()> {
+    pub fn remove(&self, segment: &Segment) -> io::Result<()> {
         ignore_missing(fs::remove_file(self.ready.join(&segment.name)))
     }
 
@@ -145,8 +145,8 @@ mod tests {
         let first = queue.first().unwrap().unwrap();
         assert_eq!(whole(&first), b"first");
         assert_eq!(fs::read_dir(spool.path().join("refused")).unwrap().count(), 1);
-        queue.done(&first).unwrap();
-        queue.done(&first).unwrap();
+        queue.remove(&first).unwrap();
+        queue.remove(&first).unwrap();
         assert_eq!(whole(&queue.first().unwrap().unwrap()), b"second");
     }
 

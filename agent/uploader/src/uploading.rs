@@ -91,7 +91,7 @@ impl Uploading {
         let Segment { name, .. } = &segment;
         let wait = match answer {
             Answer::Stored => {
-                self.queue.done(&segment)?;
+                self.queue.remove(&segment)?;
                 self.went_well(name);
                 return Ok(Next::At(Duration::ZERO));
             }

@@ -22,7 +22,16 @@ from jojlab.model.filesystems import SUPERBLOCK
 from jojlab.model.filesystems.ext4 import COMMIT_BLOCK
 from jojlab.trace.power_cuts import PowerCuts
 from tests.captures import make_run
-from tests.cuts import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, cut, slot, smallest, state, states
+from tests.power_cut_answers import (
+    COMMIT_BLOCK_LOG,
+    SUPERBLOCK_LOG,
+    answer,
+    cut,
+    slot,
+    smallest,
+    state,
+    states,
+)
 
 WAL = "filesystem=ext4,journal_mode=wal"
 TABLES = {"requests.parquet": "0" * 64}

@@ -9,7 +9,7 @@ import pytest
 
 from jojlab.analysis.run.trials import FaultVerdict, fault_outcome
 from jojlab.trace.power_cuts import PowerCuts
-from tests.cuts import SUPERBLOCK_LOG, answer, state
+from tests.power_cut_answers import SUPERBLOCK_LOG, answer, state
 
 NAME = "fsync log 3"
 KEPT, LOST = state(1), state(2, outcome="lost")

@@ -9,7 +9,7 @@ import pytest
 
 from jojlab.analysis.run.trials import SyncNeed, SyncVerdict, fixed_syncs, sync_need
 from jojlab.trace.power_cuts import PowerCuts
-from tests.cuts import SUPERBLOCK_LOG, answer, slot, smallest, state
+from tests.power_cut_answers import SUPERBLOCK_LOG, answer, slot, smallest, state
 
 SITE = "fsync records/#"
 

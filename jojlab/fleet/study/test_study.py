@@ -34,7 +34,7 @@ from jojlab.fleet.study.engines import DuckDbEngine
 from jojlab.fleet.study.study import FleetStudy, fleet_json, fleet_study
 from jojlab.foundation.errors import DataError, UseError
 from jojlab.trace.schema import FLEET_TABLES, table_schema
-from tests.inside import joj
+from tests.this_process import joj
 
 Change = Callable[[dict[str, Any]], None]
 

@@ -14,7 +14,7 @@ HANG_S = 840
 SHOWS_STACKS = {"PYTHONFAULTHANDLER": "1"}
 
 
-def ended(process: subprocess.Popen[str], timeout_s: float = HANG_S) -> tuple[str, str]:
+def await_end(process: subprocess.Popen[str], timeout_s: float = HANG_S) -> tuple[str, str]:
     """Return what a program printed on stdout and stderr up to its end.
 
     One that does not end within the time is aborted, and the test fails with what it printed.

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.ended import SHOWS_STACKS, ended
+from tests.hangs import SHOWS_STACKS, await_end
 
 WAITS = "import threading; print('begun', flush=True); threading.Event().wait()"
 
@@ -25,7 +25,7 @@ def start(text: str) -> subprocess.Popen[str]:
 
 def test_output_of_a_process_that_ends_is_returned() -> None:
     with start("import sys; print(1); print(2, file=sys.stderr)") as process:
-        assert ended(process) == ("1\n", "2\n")
+        assert await_end(process) == ("1\n", "2\n")
 
 
 def test_a_process_that_waits_without_end_is_shown() -> None:
@@ -33,5 +33,5 @@ def test_a_process_that_waits_without_end_is_shown() -> None:
         assert process.stdout
         assert process.stdout.readline() == "begun\n"
         with pytest.raises(pytest.fail.Exception, match=r"(?s)did not end within .*in wait"):
-            ended(process, 0.1)
+            await_end(process, 0.1)
     assert process.returncode < 0

@@ -25,7 +25,7 @@ from jojlab.fleet.store.dataset import live_units, segment_hashes
 from jojlab.fleet.store.devices import enrol
 from jojlab.fleet.store.objects import Store, open_store
 from jojlab.trace.schema import FLEET_TABLES
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 
 JOJ = (sys.executable, "-m", "jojlab")
 DAY = date(2026, 1, 1)
@@ -72,7 +72,7 @@ class Answer:
         return self.status, str(self.document.get("reason", self.document.get("status")))
 
 
-class Serving:
+class FleetServer:
     """A server on a free port of loopback."""
 
     def __init__(
@@ -129,7 +129,7 @@ class Serving:
         connection.close()
         return float(re.search(rf"(?m)^{re.escape(line)} (\S+)$", text)[1])  # type: ignore[index]
 
-    def refused(self, reason: str) -> float:
+    def refused_uploads(self, reason: str) -> float:
         """Return how many uploads were refused for this reason."""
         return self.metric(f'joj_fleet_refused_total{{reason="{reason}"}}')
 
@@ -138,7 +138,7 @@ class Serving:
         self.process.kill()
         self.process.wait()
 
-    def __enter__(self) -> Serving:
+    def __enter__(self) -> FleetServer:
         return self
 
     def __exit__(self, *_: object) -> None:
