@@ -88,7 +88,6 @@ def export(run: Path, format_name: str, case: str, seed: int | None, out: Path |
 
 def _export_calls(folder: Path, out: Path | None) -> int:
     """Write a recording as MobiGen's script; return the exit code."""
-
     recording = Recording.open(folder)
     path = out or _sibling(folder, mobigen.SUFFIX)
     with whole_file(path, "name another file with -o") as stream:
@@ -103,7 +102,6 @@ def _export_calls(folder: Path, out: Path | None) -> int:
 
 def _export_statements(folder: Path, out: Path | None) -> int:
     """Write a recording's statements as scripts; return the exit code."""
-
     recording = Recording.open(folder)
     path = out or _sibling(folder, "-sql")
     counts = sql_export.write(recording, path)

@@ -126,7 +126,6 @@ def enrol(name: str, data: str, out: Path | None) -> None:
       joj fleet enrol phone-1 --data /srv/fleet --out phone-1.token
       joj fleet enrol phone-2 --data s3://bucket/fleet
     """
-
     if out is None:
         print(enrol_device(open_store(data, create=True), name, int(time.time())))
         return
@@ -156,7 +155,6 @@ def devices(data: str, as_json: bool) -> None:
       joj fleet devices --data /srv/fleet
       joj fleet devices --data s3://bucket/fleet --json
     """
-
     rows = device_listings(open_store(data))
     if as_json:
         print(json_text([row.record() for row in rows]))
@@ -182,7 +180,6 @@ def revoke(name: str, data: str) -> None:
     Example:
       joj fleet revoke phone-1 --data /srv/fleet
     """
-
     revoke_device(open_store(data), name, int(time.time()))
     print(f"{name} is revoked")
 
@@ -202,7 +199,6 @@ def compact(data: str, all_days: bool, grace: float) -> None:
       joj fleet compact --data /srv/fleet
       joj fleet compact --data s3://bucket/fleet --all
     """
-
     store = open_store(data)
     try:
         with Console(stderr=True).status("looking") as status:
@@ -372,7 +368,6 @@ def simulate(
       joj fleet report --data made
       joj fleet simulate --devices 2 --days 1 --segments-a-day 96 --as-sent --out spool
     """
-
     _refuse_full(out)
     fleet = SimulatedFleet(devices, days, seed, first_day.date(), segments_a_day)
     rows = written = 0

@@ -125,7 +125,6 @@ def _fresh(
     budgets: Budgets, settings: tuple[str, ...], out: Path | None, options: Options
 ) -> RunFolder:
     """Run the experiment of the budgets, and cut the power of the cases with a guarantee."""
-
     if not budgets.experiment:
         raise UseError(
             f"{budgets.path}: experiment is missing", 'write experiment = "...", or name a RUN'

@@ -50,8 +50,7 @@ def strace(
     options = ["--directory", str(directory)] if directory else []
     options += ["--strict"] if strict else []
     with common.out_folder(out, Path("runs") / (files[0].stem or "trace")) as folder:
-        code = import_trace("strace", files, folder, *options, as_json=as_json)
-    return code
+        return import_trace("strace", files, folder, *options, as_json=as_json)
 
 
 @command()
@@ -72,8 +71,7 @@ def mobigen(file: Path, out: Path | None, as_json: bool) -> int:
     Exit code 2 if a line is none of a script's; the message names it.
     """
     with common.out_folder(out, Path("runs") / (file.name or "script")) as folder:
-        code = import_trace("mobigen", [file], folder, as_json=as_json)
-    return code
+        return import_trace("mobigen", [file], folder, as_json=as_json)
 
 
 @command()

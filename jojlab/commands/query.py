@@ -93,7 +93,6 @@ def _query_fleet(data: str, sql: str) -> tuple[pa.Table, Sequence[LeftOutFile]]:
 
 def _figures(run: RunFolder) -> dict[tuple[str, int], dict[str, int | float | None]]:
     """Return the figures of every capture, in the order of the run."""
-
     found = capture_figures(Dataset.from_runs(run))
     order = [(entry.case_id, capture.seed) for entry in run.cases for capture in entry.captures]
     return {key: {name: found[key].get(name) for name in FIGURES} for key in order if key in found}

@@ -101,8 +101,7 @@ def record(
     arguments += ["--", *command] if command else []
     with common.out_folder(out, Path("runs") / "recording") as folder:
         begin = [str(agent), "record", "--output", str(folder), "--parent", str(os.getpid())]
-        code = attend([*begin, *arguments])
-    return code
+        return attend([*begin, *arguments])
 
 
 WHERE = "joj replay"

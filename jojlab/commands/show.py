@@ -139,7 +139,6 @@ def _show_pivots(
     summary: RunSummary, axes: list[str], figures: list[str], *, as_csv: bool, as_json: bool
 ) -> None:
     """Print each figure by the fields."""
-
     if not summary.measured_cases:
         raise DataError("no case of this run has figures", "see the reasons: joj show RUN")
     found = [pivot(summary, axes, figure) for figure in figures]
@@ -158,7 +157,6 @@ def _show_pivots(
 
 def _show_kinds(folder: RunFolder, summary: RunSummary, *, as_json: bool) -> None:
     """Print what kind of I/O the cases of `summary` made."""
-
     found = characterisations(Dataset.from_runs(folder))
     cases = [case for case in summary.cases if case.case_id in found]
     lines = answer_lines(summary, found)

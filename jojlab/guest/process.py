@@ -31,9 +31,18 @@ _POLL_S = 0.005
 _ENDED = "the guest panicked, reset or ended before its results were out"
 # kernel/flash/room.c
 _CONTENTS = re.compile(r"Kernel panic - not syncing: flash: (the contents .*)")
-# The agent, the guest's first process, was killed by SIGBUS (7).
-_MAPPING = "Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000007"
-_MEMORY = "Kernel panic - not syncing: Out of memory"
+# Lines of the console, with what they mean and the remedy.
+_DEATHS = {
+    # The agent, the guest's first process, was killed by SIGBUS (7).
+    "Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000007": (
+        "the agent was killed by SIGBUS: a page of a mapped file could not be had",
+        "leave more room on the filesystem; on Btrfs a full one does this to WAL",
+    ),
+    "Kernel panic - not syncing: Out of memory": (
+        "the guest ran out of memory: its programs want more than it has",
+        "start fewer processes, or have each take less memory",
+    ),
+}
 # What QEMU does for us (load, save, copy) takes a second; on a machine in trouble, much more.
 _COMMAND_TIMEOUT_S = 120
 # The child asks to be killed when we die, then makes sure that we had not died before it asked.
@@ -277,20 +286,9 @@ def panic_error(error: GuestError, console: Sequence[str]) -> GuestError:
             return ContentsTooLarge(
                 found[1], remedy="make the database or the files smaller", final=True
             )
-        if _MAPPING in line:
-            return GuestError(
-                "the agent was killed by SIGBUS: a page of a mapped file could not be had",
-                console=error.console,
-                remedy="leave more room on the filesystem; on Btrfs a full one does this to WAL",
-                final=True,
-            )
-        if _MEMORY in line:
-            return GuestError(
-                "the guest ran out of memory: its programs want more than it has",
-                console=error.console,
-                remedy="start fewer processes, or have each take less memory",
-                final=True,
-            )
+        for sign, (meaning, remedy) in _DEATHS.items():
+            if sign in line:
+                return GuestError(meaning, console=error.console, remedy=remedy, final=True)
     return error
 
 

@@ -135,9 +135,7 @@ def _end_early(run: RunFolder, was_there: bool, why: str) -> None:
 
 
 # The machine decides these; of its filesystem and how it is mounted the case decides.
-_OF_THE_DEVICE = (
-    "device", "kernel", "machine", "journal_device", "completion", "mkfs_options", "sqlite",
-)  # fmt: skip
+_OF_THE_DEVICE = set(OF_THE_LAB) - {"filesystem", "mount_options"}
 
 
 def refuse_cases(experiment: Experiment) -> None:

@@ -14,7 +14,7 @@ Where the cases name their software, each time is held against a statement for i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from jojlab.analysis.figures.case_figures import CaseFigures
@@ -69,19 +69,19 @@ class Statement:
     entry: int
     software: str
     kind: str
-    says: str
-    figure: str
-    value: float | None
-    unit: str
-    holds: str
-    source: str
-    status: str
-    anchor: bool
-    note: str
-    explanation: str
-    study_explanation: str
-    advice: str
-    points: tuple[Point, ...]
+    says: str = ""
+    figure: str = ""
+    value: float | None = None
+    unit: str = ""
+    holds: str = ""
+    source: str = ""
+    status: str = "stated"
+    anchor: bool = False
+    note: str = ""
+    explanation: str = ""
+    study_explanation: str = ""
+    advice: str = ""
+    points: tuple[Point, ...] = ()
 
     @property
     def published_value(self) -> float | None:
@@ -132,6 +132,10 @@ class Statement:
         return self.verdict == "not reproduced" or any(abs(e) > SMALL_ERROR for e in errors)
 
 
+# The fields of a statement that are keys of its entry (jojlab/trace/shapes.py checks their types).
+_FROM_ENTRY = [each.name for each in fields(Statement)][3:-1]
+
+
 def statements(
     entries: Iterable[Mapping[str, Any]], places: Sequence[Place], axes: Iterable[str]
 ) -> tuple[Statement, ...]:
@@ -159,24 +163,9 @@ def _statement(
     axes: Sequence[str],
 ) -> Statement:
     places = [place for place in everywhere if not place.exclusion_reason]
-    made = Statement(
-        entry=number,
-        software=software,
-        kind=_kind(entry),
-        says=str(entry.get("says", "")),
-        figure=str(entry.get("figure", "")),
-        value=entry.get("value"),
-        unit=str(entry.get("unit", "")),
-        holds=str(entry.get("holds", "")),
-        source=", ".join(str(entry[key]) for key in ("source", "place") if key in entry),
-        status=str(entry.get("status", "stated")),
-        anchor=bool(entry.get("anchor", False)),
-        note=str(entry.get("note", "")),
-        explanation=str(entry.get("explanation", "")),
-        study_explanation=str(entry.get("study_explanation", "")),
-        advice=str(entry.get("advice", "")),
-        points=(),
-    )
+    own = {name: entry[name] for name in _FROM_ENTRY if name in entry}
+    source = ", ".join(str(entry[key]) for key in ("source", "place") if key in entry)
+    made = Statement(number, software, _kind(entry), **{**own, "source": source})
     about = [place for place in places if selects(entry.get("case", {}), place.fields)]
     if made.kind == "missing" and "case" not in entry:
         points = []
