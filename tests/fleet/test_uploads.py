@@ -37,6 +37,7 @@ from tests.fleet.fleet_server import (
     token_of,
 )
 from tests.hangs import HANG_S
+from tests.this_process import joj
 
 UPLOAD_SECONDS = 2.0
 # What uploads may add to a server with nothing to do, which has some 125 MB: less than the four
@@ -407,18 +408,22 @@ def test_large_uploads_take_little_memory_of_the_server(server: FleetServer, tok
 
 
 def test_wrong_options_of_joj_fleet_are_refused(tmp_path: Path) -> None:
-    def run_joj(*arguments: str) -> str:
-        ran = subprocess.run(
-            [*JOJ, "fleet", *arguments], capture_output=True, text=True, timeout=HANG_S
-        )
+    def serve(*arguments: str) -> str:  # in its own process: if it listens, the test shall end
+        command = [*JOJ, "fleet", "serve", *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S)
+        assert ran.returncode == 2, ran
+        return ran.stderr
+
+    def refuse(*arguments: str) -> str:
+        ran = joj("fleet", *arguments)
         assert ran.returncode == 2, ran
         return ran.stderr
 
     data = ("--data", str(tmp_path / "new"))
     there = ("--data", str(tmp_path))
-    assert "without TLS" in run_joj("serve", *there, "--host", "0.0.0.0")
-    assert "needs a certificate and its key" in run_joj("serve", *there, "--key", "x")
-    assert "no such folder" in run_joj("serve", *data)
-    assert "no such folder" in run_joj("devices", "--data", str(tmp_path / "none"))
-    assert "cannot be named" in run_joj("enrol", "../a", *data)
-    assert "no device" in run_joj("revoke", "../a", *data)
+    assert "without TLS" in serve(*there, "--host", "0.0.0.0")
+    assert "needs a certificate and its key" in serve(*there, "--key", "x")
+    assert "no such folder" in serve(*data)
+    assert "no such folder" in refuse("devices", "--data", str(tmp_path / "none"))
+    assert "cannot be named" in refuse("enrol", "../a", *data)
+    assert "no device" in refuse("revoke", "../a", *data)
