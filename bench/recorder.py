@@ -25,7 +25,7 @@ from bench.bpf import Runs, runs_of, timed_runs
 from bench.comparison import MEMORY, Peers, Row, arguments_of, compare, show, show_when_interrupted
 from jojlab.foundation.places import agent_path
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 # strace as a user would call it to see what joj records; the second as fast as it can be.
 STRACE = ("strace", "-f", "-e", "trace=file,desc", "-o")
@@ -246,8 +246,8 @@ _CLOCKS = {"wall": time.perf_counter, "cpu": _cpu_s}
 
 
 def _run_recorded(
-    out: Path, run: Callable[[Sequence[str]], Found], options: Sequence[str] = ()
-) -> Found:
+    out: Path, run: Callable[[Sequence[str]], Answer], options: Sequence[str] = ()
+) -> Answer:
     folder = out / "recording"
     shutil.rmtree(folder, ignore_errors=True)
     return run((str(agent_path()), "record", "--output", str(folder), *options, "--"))

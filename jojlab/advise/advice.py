@@ -35,7 +35,7 @@ from jojlab.model.field import Value
 from jojlab.trace.run_folder import RunFolder
 
 # Shows the progress of so many steps under a title, each of which makes one unit.
-Shown = Callable[[str, int, str], AbstractContextManager[RunProgress]]
+ProgressMaker = Callable[[str, int, str], AbstractContextManager[RunProgress]]
 # Statements that are named as a possible cause.
 MOST_NAMED = 3
 # Refused candidates whose power is cut, so that the state is known that breaks them.
@@ -123,7 +123,7 @@ class Adviser:
         request: AdviceRequest,
         lab: Lab,
         work: Path,
-        show_progress: Shown,
+        show_progress: ProgressMaker,
         make_images: Callable[[Plan, Cache], Images] = images_of,
         make_native: Callable[[Plan, Cache, Options], Mapping[str, str]] = lambda *_: {},
         announce: Callable[[Choice], None] = lambda answer: None,

@@ -30,7 +30,7 @@ SMALL = tuple(
     )
 )
 
-Ended = subprocess.CompletedProcess[str]
+FinishedRun = subprocess.CompletedProcess[str]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class Lab:
         }
         return {**os.environ, **SHOWS_STACKS, **own, **changes}
 
-    def joj(self, *arguments: str | Path, before: tuple[str, ...] = (), **changes: str) -> Ended:
+    def joj(
+        self, *arguments: str | Path, before: tuple[str, ...] = (), **changes: str
+    ) -> FinishedRun:
         """Run joj to its end; `before` is a command that runs it, `changes` the environment."""
         command = [*before, *JOJ, *map(str, arguments)]
         return subprocess.run(
@@ -62,7 +64,7 @@ class Lab:
             check=False,
         )
 
-    def joj_here(self, *arguments: str | Path) -> Ended:
+    def joj_here(self, *arguments: str | Path) -> FinishedRun:
         """Run joj to its end in this process, whose default cache the lab's is (conftest.py)."""
         assert Cache.default().root == self.cache
         return this_process.joj(*arguments, folder=self.folder)

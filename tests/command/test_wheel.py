@@ -17,7 +17,7 @@ import pytest
 
 from jojlab.foundation.cache import Cache, sha256_file
 from jojlab.foundation.places import EXPERIMENTS, agent_path
-from tests.command.conftest import CHECKOUT, SMALL, Ended
+from tests.command.conftest import CHECKOUT, SMALL, FinishedRun
 
 pytestmark = pytest.mark.full
 
@@ -32,7 +32,7 @@ class InstalledWheel:
     packages: Path
     cache: Path
 
-    def run(self, *command: str | Path, folder: Path, exits: tuple[int, ...] = (0,)) -> Ended:
+    def run(self, *command: str | Path, folder: Path, exits: tuple[int, ...] = (0,)) -> FinishedRun:
         """Run a program of the environment in a folder; it must exit with one of `exits`."""
         environment = {
             name: value

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command.conftest import CHECKOUT, Ended
+from tests.command.conftest import CHECKOUT, FinishedRun
 from tests.live.recordings import PYTHON, Recording
 from tests.system_calls import call_rows
 from tests.tidy.rust import Crate
@@ -163,7 +163,7 @@ def addition(tmp_path_factory: pytest.TempPathFactory) -> Addition:
     return Addition(tree, changed_files(first, second), changed_files(second, third))
 
 
-def joj(tree: Path, folder: Path, *arguments: str | Path) -> Ended:
+def joj(tree: Path, folder: Path, *arguments: str | Path) -> FinishedRun:
     """Run joj of the copy in a folder."""
     changes: Mapping[str, str] = {
         "PYTHONPATH": str(tree),
@@ -180,7 +180,7 @@ def joj(tree: Path, folder: Path, *arguments: str | Path) -> Ended:
     )
 
 
-def bench(tree: Path, *arguments: str | Path) -> Ended:
+def bench(tree: Path, *arguments: str | Path) -> FinishedRun:
     return joj(tree, tree, "bench", "file", *arguments)
 
 

@@ -19,16 +19,22 @@ from jojlab.trace.capture import Capture
 from tests.full.arm64_guest import run_script
 from tests.live.recordings import (
     ENVIRONMENT,
+    CallSummary,
     Recording,
     read_strace,
     record_program,
     recorded_calls,
     strace_of,
 )
-from tests.live.recordings import Said as StraceSaid
 from tests.live.test_record import PROGRAMS as RECORDED
 from tests.live.test_record_by_ebpf import comparable_calls, snapshots_of
-from tests.live.test_replay_again import Said, file_calls, read_replay, replay_calls, replay_case
+from tests.live.test_replay_again import (
+    ReplayedCall,
+    file_calls,
+    read_replay,
+    replay_calls,
+    replay_case,
+)
 from tests.live.tracing import read, rows
 
 FILESYSTEMS = ("ext4", "xfs", "btrfs", "f2fs")
@@ -178,7 +184,7 @@ def assert_attributed(folder: Path) -> None:
     assert lost == (0, 0, []), (folder, lost)
 
 
-def as_of_x86_64(call: StraceSaid) -> StraceSaid:
+def as_of_x86_64(call: CallSummary) -> CallSummary:
     """A call of strace, with what F_GETFL gave in numbers of x86_64: two pairs change places."""
     name, paths, numbers, result = call
     if name == "fcntl" and numbers[1] == "F_GETFL" and isinstance(result, int):
@@ -215,7 +221,7 @@ def test_a_replay_makes_the_calls_of_the_program(programs: Programs, name: str) 
         assert without_munmap(calls) == without_munmap(file_calls(first, replay))
 
 
-def without_munmap(calls: list[Said]) -> list[Said]:
+def without_munmap(calls: list[ReplayedCall]) -> list[ReplayedCall]:
     """Calls but those that depend on where memory was."""
     return [call for call in calls if call[0] != "munmap"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command.conftest import CHECKOUT, JOJ, Ended, Lab
+from tests.command.conftest import CHECKOUT, JOJ, FinishedRun, Lab
 
 pytestmark = pytest.mark.full
 EXAMPLE = CHECKOUT / "examples/gate"
@@ -25,7 +25,7 @@ def git(folder: Path, *arguments: str) -> None:
     )
 
 
-def run_gate(lab: Lab, folder: Path) -> Ended:
+def run_gate(lab: Lab, folder: Path) -> FinishedRun:
     """Run the step of a CI server in a checkout of the example."""
     return subprocess.run(
         [str(CHECKOUT / "gate/gate.sh")],

@@ -148,7 +148,7 @@ def recorded_names() -> list[str]:
 
 
 # One call as both sides tell it: its name, its paths, its numbers, its result.
-Said = tuple[str, tuple[str, ...], tuple[object, ...], object]
+CallSummary = tuple[str, tuple[str, ...], tuple[object, ...], object]
 
 # Calls whose result is an address or the number of a process.
 _OF_ITS_OWN = {"mmap", "mremap", "clone", "clone3", "fork", "vfork"}
@@ -163,9 +163,9 @@ def plain(text: str, here: Path) -> str:
     return re.sub(r"(tmp_\w+_|/t)\w{6}\b", r"\1", text.replace(str(here), "HERE"))
 
 
-def recorded_calls(recording: Recording, here: Path) -> list[list[Said]]:
+def recorded_calls(recording: Recording, here: Path) -> list[list[CallSummary]]:
     """The calls of each thread."""
-    threads: dict[int, list[Said]] = {}
+    threads: dict[int, list[CallSummary]] = {}
     for row in recording.table("calls"):
         if row["name"] in _LEFT_OUT:
             continue
@@ -181,7 +181,7 @@ def recorded_calls(recording: Recording, here: Path) -> list[list[Said]]:
     return [_without_moments(threads[number]) for number in sorted(threads)]
 
 
-def _without_moments(calls: Iterable[Said]) -> list[Said]:
+def _without_moments(calls: Iterable[CallSummary]) -> list[CallSummary]:
     """The calls, without how much was read of a text that holds times: from 3.12 on Python counts
     its threads in /proc/self/stat when it forks (warn_about_fork_with_threads() in posixmodule.c).
     """
@@ -234,7 +234,7 @@ def strace_of(log: Path | str) -> list[str]:
     return [*STRACE, "-e", f"trace={names}", "-o", str(log)]
 
 
-def strace_calls(here: Path, log: Path, *program: str) -> tuple[list[list[Said]], int]:
+def strace_calls(here: Path, log: Path, *program: str) -> tuple[list[list[CallSummary]], int]:
     """The calls of each thread, and the exit code, of the same program under strace."""
     done = subprocess.run(
         [*strace_of(log), *program],
@@ -243,7 +243,7 @@ def strace_calls(here: Path, log: Path, *program: str) -> tuple[list[list[Said]]
     return read_strace(here, log), done.returncode
 
 
-def read_strace(here: Path, log: Path) -> list[list[Said]]:
+def read_strace(here: Path, log: Path) -> list[list[CallSummary]]:
     """The calls of each thread that strace wrote to files beginning with `log`."""
     logs = {int(path.suffix[1:]): path for path in log.parent.glob(f"{log.name}.*")}
     return [
@@ -266,7 +266,7 @@ def in_order_of_start(tids: Iterable[int]) -> list[int]:
     return ordered[first:] + ordered[:first]
 
 
-def _strace_calls(text: str, here: Path) -> Iterator[Said]:
+def _strace_calls(text: str, here: Path) -> Iterator[CallSummary]:
     for line in text.splitlines():
         found = _LINE.fullmatch(line)
         assert found, line

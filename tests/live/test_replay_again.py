@@ -23,10 +23,10 @@ _SAME = {"open": "openat", "creat": "openat", "openat2": "openat", "sync": "sync
 _OWN_RESULTS = {"openat", "fcntl", "mmap", "getdents64", "readlink", "readlinkat"}
 _NUMBERS = ("data", "offset_bytes", "offset2_bytes", "length_bytes", "vectors", "command", "lock")
 
-Said = tuple[object, ...]
+ReplayedCall = tuple[object, ...]
 
 
-def call_words(row: Row, inside: str) -> Said:
+def call_words(row: Row, inside: str) -> ReplayedCall:
     """A call without descriptors and addresses; paths from the root of the replay."""
     name = _SAME.get(row["name"], row["name"])
     numbers = [row[key] for key in _NUMBERS]
@@ -40,7 +40,7 @@ def call_words(row: Row, inside: str) -> Said:
 
 def replay_calls(
     folder: Path, tmp_path: Path, options: tuple[str, ...] = ()
-) -> tuple[list[Said], dict[str, Any]]:
+) -> tuple[list[ReplayedCall], dict[str, Any]]:
     """Replay a recording under the recorder: its calls, and the manifest's `replay`."""
     (here := tmp_path / "again").mkdir()
     (tables := tmp_path / "tables").mkdir()
@@ -59,7 +59,9 @@ def replay_case(folder: str) -> str:
     return json.dumps({"seed": 1, "case": case})
 
 
-def read_replay(again: Recording, tables: Path, here: Path) -> tuple[list[Said], dict[str, Any]]:
+def read_replay(
+    again: Recording, tables: Path, here: Path
+) -> tuple[list[ReplayedCall], dict[str, Any]]:
     """The calls of a replay in `here`, of a recording of it; and its manifest's `replay`."""
     manifest = {row["key"]: row["value"] for row in pq.read_table(
         tables / "manifest.parquet").to_pylist()}  # fmt: skip
@@ -84,7 +86,7 @@ def place(path: str | None, here: Path) -> str:
     return f"/{below.partition('/')[2]}" if below != path else path
 
 
-def file_calls(recording: Recording, replay: dict[str, Any]) -> list[Said]:
+def file_calls(recording: Recording, replay: dict[str, Any]) -> list[ReplayedCall]:
     """The calls that a replay must make: all but those that it says it does not."""
     paths = {row["path_id"]: row["path"] for row in recording.table("snapshot")}
     elsewhere: set[int] = {

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 # A name, its files from the directory of the program, its numbers, and how it ended.
-Said = tuple[str, tuple[str, ...], tuple[str, ...], str]
+CountedCall = tuple[str, tuple[str, ...], tuple[str, ...], str]
 
 # Descriptors: a fork copies them and an execve closes them, which a replay does by calls. What sets
 # the current directory, and execve, are in other steps.
@@ -54,9 +54,9 @@ def run_under_strace(log: Path, command: list[str], here: Path, text: str = "") 
 
 def count_calls(
     logs: list[Path], root: Path, begin_s: float = 0, end_s: float = inf
-) -> Counter[Said]:
+) -> Counter[CountedCall]:
     """The calls on what is below a directory, that began in this time."""
-    found: Counter[Said] = Counter()
+    found: Counter[CountedCall] = Counter()
     lines = [line for log in logs for line in log.read_text().splitlines()]
     for match in filter(None, map(_LINE.fullmatch, lines)):
         time_s, name, arguments, result = match.groups()

@@ -23,7 +23,7 @@ from tests.hangs import HANG_S, await_end
 from tests.live.conftest import CHECKOUT, joj
 from tests.live.loop import Loop, mounted_loop, need_tracer
 
-Ended = subprocess.CompletedProcess[str]
+FinishedRun = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +49,11 @@ def start(
     )
 
 
-def trace(loop: Loop, *arguments: str | Path, before: tuple[str, ...] = ()) -> Ended:
+def trace(loop: Loop, *arguments: str | Path, before: tuple[str, ...] = ()) -> FinishedRun:
     """Run joj trace to its end."""
     with start(loop, *arguments, before=before) as process:
         out, err = process.communicate(timeout=HANG_S)
-    return Ended(arguments, process.returncode, out, err)
+    return FinishedRun(arguments, process.returncode, out, err)
 
 
 def written_bytes(out: Path) -> dict[str, int]:
@@ -162,7 +162,7 @@ def test_ctrl_c_ends_it_and_keeps_what_was_seen(loop: Loop, tmp_path: Path) -> N
     assert not json.loads(show_run(out).stdout)["cases"][0]["incomplete_reasons"]
 
 
-def show_run(out: Path) -> Ended:
+def show_run(out: Path) -> FinishedRun:
     command = [sys.executable, "-m", "jojlab", "show", str(out), "--json"]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

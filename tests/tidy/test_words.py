@@ -68,9 +68,11 @@ def test_nouns_verbs_and_predicates_are_no_vague_names(name: str) -> None:
 
 def test_definitions_of_both_languages_are_read() -> None:
     python = "class Told:\n    asked: int\ndef made(given): ...\ndef test_told(kept): ...\n"
+    python += "Said = Found = tuple[int]\nKEPT = 1\n"
     names = [(kind, name) for _, kind, name in python_names(python)]
     assert names[:2] == [("class", "Told"), ("field", "asked")]
-    assert names[2:] == [("function", "made"), ("parameter", "given"), ("test", "test_told")]
+    assert names[2:5] == [("function", "made"), ("parameter", "given"), ("test", "test_told")]
+    assert names[5:] == [("type", "Said"), ("type", "Found")]
     rust = 'struct Told;\n// fn said\n#[test]\nfn told() { let s = "fn of"; }\nfn take() {}\n'
     assert list(rust_names(rust)) == [(4, "test", "told"), (1, "struct", "Told"), (5, "fn", "take")]
 

@@ -53,6 +53,7 @@ NO_FUNCTION = _set("""
 """)
 FUNCTIONS = _set("function fn")
 TYPES = _set("class struct enum union trait type")
+TYPE_NAME = re.compile(r"_?[A-Z][A-Za-z]*[a-z][A-Za-z]*")  # no constant, whose name is in capitals
 # asyncio calls it by this name.
 GIVEN_NAMES = _set("connection_made")
 PREDICATES = _set("is are was were has have had may can be needs must")
@@ -129,6 +130,10 @@ def python_names(text: str) -> Iterator[tuple[int, str, str]]:
             for line in node.body:
                 if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
                     yield line.lineno, "field", line.target.id
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and TYPE_NAME.fullmatch(target.id):
+                    yield node.lineno, "type", target.id
 
 
 def rust_names(text: str) -> Iterator[tuple[int, str, str]]:
