@@ -24,5 +24,5 @@ SELECT
   sum(requests) AS requests,
   sum(sync_requests) AS sync_requests
 FROM ranked
-GROUP BY device, CASE WHEN place <= 1000 THEN process ELSE '(others)' END
+GROUP BY ALL
 ORDER BY write_bytes DESC, device, process

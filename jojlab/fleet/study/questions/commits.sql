@@ -50,11 +50,7 @@ wanted AS (
 ),
 ranked AS (
   SELECT
-    kind,
-    journal_mode,
-    sync_call,
-    share,
-    place,
+    wanted.*,
     duration_ns,
     upto - within - 1 + row_number() OVER (
       PARTITION BY kind, journal_mode, sync_call, share, step ORDER BY duration_ns
@@ -102,40 +98,21 @@ ordered AS (
     ) <= 200 AS has_name
   FROM sums
   JOIN percentiles USING (kind, journal_mode, sync_call)
-),
-words AS (
-  SELECT
-    CASE
-      WHEN has_name OR kind IN ('commit', 'checkpoint') THEN kind ELSE '(others)'
-    END AS kind,
-    CASE WHEN has_name THEN journal_mode ELSE '(others)' END AS journal_mode,
-    CASE WHEN has_name THEN sync_call ELSE '(others)' END AS sync_call,
-    commits,
-    devices,
-    CASE WHEN has_name THEN median_ns END AS median_ns,
-    CASE WHEN has_name THEN p95_ns END AS p95_ns,
-    sync_calls,
-    written_bytes,
-    billed,
-    database_bytes,
-    journal_bytes,
-    filesystem_bytes
-  FROM ordered
 )
 SELECT
-  kind,
-  journal_mode,
-  sync_call,
+  CASE WHEN has_name OR kind IN ('commit', 'checkpoint') THEN kind ELSE '(others)' END AS kind,
+  CASE WHEN has_name THEN journal_mode ELSE '(others)' END AS journal_mode,
+  CASE WHEN has_name THEN sync_call ELSE '(others)' END AS sync_call,
   sum(commits) AS commits,
   max(devices) AS devices,
-  max(median_ns) AS median_ns,
-  max(p95_ns) AS p95_ns,
+  max(CASE WHEN has_name THEN median_ns END) AS median_ns,
+  max(CASE WHEN has_name THEN p95_ns END) AS p95_ns,
   sum(sync_calls) AS sync_calls,
   sum(written_bytes) AS written_bytes,
   sum(billed) AS billed,
   sum(database_bytes) AS database_bytes,
   sum(journal_bytes) AS journal_bytes,
   sum(filesystem_bytes) AS filesystem_bytes
-FROM words
-GROUP BY kind, journal_mode, sync_call
+FROM ordered
+GROUP BY ALL
 ORDER BY commits DESC, kind, journal_mode, sync_call

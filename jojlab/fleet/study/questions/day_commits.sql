@@ -28,10 +28,5 @@ LEFT JOIN (
   LIMIT 200
 ) AS busiest ON busiest.process = commits.process
 WHERE device = $device AND day = $day AND kind = 'commit'
-GROUP BY
-  CAST(
-    floor((end_unix_ns + offset_ns + 86400000000000) % 86400000000000 / 600000000000) AS BIGINT
-  ),
-  coalesce(busiest.process, '(others)'),
-  super_journal IS NOT NULL
+GROUP BY ALL
 ORDER BY ten_minutes, process, multi_file

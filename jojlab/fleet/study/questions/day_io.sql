@@ -9,7 +9,7 @@ WITH sums AS (
     sum(moved_bytes) AS moved_bytes
   FROM io_sums
   WHERE device = $device AND day = $day AND operation = 'write'
-  GROUP BY CAST(floor(minute / 10) AS BIGINT), block_type, file_kind
+  GROUP BY ALL
 ),
 ranked AS (
   SELECT
@@ -18,16 +18,12 @@ ranked AS (
       PARTITION BY ten_minutes ORDER BY moved_bytes DESC, block_type, file_kind
     ) <= 100 AS has_name
   FROM sums
-),
-words AS (
-  SELECT
-    ten_minutes,
-    CASE WHEN has_name THEN block_type ELSE '(others)' END AS block_type,
-    CASE WHEN has_name THEN file_kind ELSE '(others)' END AS file_kind,
-    moved_bytes
-  FROM ranked
 )
-SELECT ten_minutes, block_type, file_kind, sum(moved_bytes) AS moved_bytes
-FROM words
-GROUP BY ten_minutes, block_type, file_kind
+SELECT
+  ten_minutes,
+  CASE WHEN has_name THEN block_type ELSE '(others)' END AS block_type,
+  CASE WHEN has_name THEN file_kind ELSE '(others)' END AS file_kind,
+  sum(moved_bytes) AS moved_bytes
+FROM ranked
+GROUP BY ALL
 ORDER BY ten_minutes, block_type, file_kind

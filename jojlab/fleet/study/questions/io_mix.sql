@@ -22,30 +22,18 @@ ranked AS (
       PARTITION BY device ORDER BY requests DESC, operation, block_type, file_kind
     ) <= 200 AS has_name
   FROM sums
-),
-words AS (
-  SELECT
-    CASE
-      WHEN has_name OR operation IN ('read', 'write', 'flush') THEN operation ELSE '(others)'
-    END AS operation,
-    CASE WHEN has_name THEN block_type ELSE '(others)' END AS block_type,
-    CASE WHEN has_name THEN file_kind ELSE '(others)' END AS file_kind,
-    requests,
-    moved_bytes,
-    sync_requests,
-    random_requests,
-    small_requests
-  FROM ranked
 )
 SELECT
-  operation,
-  block_type,
-  file_kind,
+  CASE
+    WHEN has_name OR operation IN ('read', 'write', 'flush') THEN operation ELSE '(others)'
+  END AS operation,
+  CASE WHEN has_name THEN block_type ELSE '(others)' END AS block_type,
+  CASE WHEN has_name THEN file_kind ELSE '(others)' END AS file_kind,
   sum(requests) AS requests,
   sum(moved_bytes) AS moved_bytes,
   sum(sync_requests) AS sync_requests,
   sum(random_requests) AS random_requests,
   sum(small_requests) AS small_requests
-FROM words
-GROUP BY operation, block_type, file_kind
+FROM ranked
+GROUP BY ALL
 ORDER BY operation, moved_bytes DESC, block_type, file_kind

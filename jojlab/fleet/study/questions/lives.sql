@@ -15,18 +15,14 @@ ranked AS (
       PARTITION BY device ORDER BY files DESC, file_kind, event, lived_below_ms NULLS LAST
     ) <= 2000 AS has_name
   FROM sums
-),
-words AS (
-  SELECT
-    CASE WHEN has_name THEN file_kind ELSE '(others)' END AS file_kind,
-    CASE
-      WHEN has_name OR event IN ('created', 'deleted', 'forgotten') THEN event ELSE '(others)'
-    END AS event,
-    CASE WHEN has_name THEN lived_below_ms END AS lived_below_ms,
-    files
-  FROM ranked
 )
-SELECT file_kind, event, lived_below_ms, sum(files) AS files
-FROM words
-GROUP BY file_kind, event, lived_below_ms
+SELECT
+  CASE WHEN has_name THEN file_kind ELSE '(others)' END AS file_kind,
+  CASE
+    WHEN has_name OR event IN ('created', 'deleted', 'forgotten') THEN event ELSE '(others)'
+  END AS event,
+  CASE WHEN has_name THEN lived_below_ms END AS lived_below_ms,
+  sum(files) AS files
+FROM ranked
+GROUP BY ALL
 ORDER BY file_kind, event, lived_below_ms NULLS LAST
