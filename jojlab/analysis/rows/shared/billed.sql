@@ -16,12 +16,7 @@
 -- ext4 writes such with a journal's commit, whoever asks for that.
 --
 -- `points` counts the page runs, and the requests without any that have a place on the disk.
-WITH whole AS (
-    SELECT capture, words, block_type, file_kind, file_id, requests, bytes, points
-    FROM request_sums
-    WHERE is_whole
-),
-divided AS (
+WITH divided AS (
     SELECT DISTINCT capture, words, operation, block_type, file_kind, file_id
     FROM request_sums
     WHERE NOT is_whole
@@ -29,7 +24,8 @@ divided AS (
 pieces AS (
     SELECT
         capture, words, block_type, file_kind, file_id, NULL AS home, requests, bytes, points
-    FROM whole
+    FROM request_sums
+    WHERE is_whole
     UNION ALL
     SELECT capture, words, block_type, file_kind, file_id, home, firsts, bytes, points
     FROM run_sums
