@@ -45,6 +45,7 @@ _OF_SQLITE: Mapping[str, tuple[Value, ...]] = {
     "page_size_bytes": (1024, 4096, 8192, 16384),
     "wal_autocheckpoint_pages": (100, 1000, 4000),
     "locking_mode": ("normal", "exclusive"),
+    "checkpoint_when_closed": ("on", "off"),
     "vfs": ("none", "wal"),
 }
 MAIN = "main"
@@ -183,11 +184,12 @@ class Space:
         if "journal_mode" not in settings:
             return False
         is_wal = settings["journal_mode"] == "wal"
-        frames = settings["wal_autocheckpoint_pages"] != self.present["wal_autocheckpoint_pages"]
+        of_wal = ("wal_autocheckpoint_pages", "checkpoint_when_closed")
+        idle = not is_wal and any(settings[name] != self.present[name] for name in of_wal)
         batch = settings["batch_atomic_write"] == "on" and (
             is_wal or settings["journal_mode"] == "off"
         )
-        return (frames and not is_wal) or batch or (settings["vfs"] == "wal" and not is_wal)
+        return idle or batch or (settings["vfs"] == "wal" and not is_wal)
 
 
 def space(

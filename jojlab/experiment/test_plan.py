@@ -58,6 +58,9 @@ def test_wal_databases_connections_and_inserts_add_up() -> None:
     assert files_bytes(one | {"journal_mode": "wal"}) == alone + 80 * MIB
     filled = one | {"journal_mode": "wal"} | {"wal_prefill_bytes": 100 * MIB}
     assert files_bytes(filled) == alone + 100 * MIB
+    chunks = one | {"database_prefill_bytes": 96 * MIB}
+    assert 0 <= files_bytes(chunks) - alone < 96 * MIB
+    assert files_bytes(chunks) % (96 * MIB) == 0
     assert files_bytes(one | {"transactions": 110_000}) == alone
     more = one | {"workload": "sqlite-insert", "transactions": 110_000}
     assert files_bytes(more) > 2 * alone

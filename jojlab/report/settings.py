@@ -26,6 +26,8 @@ def settings_label(settings: Mapping[str, Value]) -> str:
         words.append("batch atomic writes")
     if settings.get("locking_mode") == "exclusive":
         words.append("exclusive")
+    if _has_frames_when_closed(settings):
+        words.append("no checkpoint when closed")
     if settings.get("vfs") == "wal":
         words.append("vfs=wal")
     if "page_size_bytes" in settings:
@@ -52,6 +54,11 @@ def lines_to_paste(
         *_build_lines(settings, changed),
         *_disk_lines(settings, changed),
     ]
+
+
+def _has_frames_when_closed(settings: Mapping[str, Value]) -> bool:
+    has_wal = settings.get("journal_mode") == "wal"
+    return has_wal and settings.get("checkpoint_when_closed") == "off"
 
 
 def _vfs_lines(settings: Mapping[str, Value]) -> Iterator[str]:
@@ -93,6 +100,10 @@ def _app_lines(
         yield f"PRAGMA wal_autocheckpoint = {settings['wal_autocheckpoint_pages']};"
     if "statements" in changed:
         yield f"-- change {settings['statements']} rows in one transaction: BEGIN; ...; COMMIT;"
+    is_off = _has_frames_when_closed(settings)
+    if is_off or (settings["journal_mode"] == "wal" and "checkpoint_when_closed" in changed):
+        yield "// C, whenever the database is opened; in Python from 3.12 on by db.setconfig()"
+        yield f"sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, {is_off:d}, (int *)0);"
 
 
 def _prefixes(schemas: Sequence[str]) -> list[tuple[str, str]]:
@@ -163,6 +174,11 @@ def concessions(
                 size = text.size(int(new) * int(settings["page_size_bytes"]))
                 found.append(
                     f"the WAL may grow to {size}, all of it read when a crash is recovered"
+                )
+            case "checkpoint_when_closed" if new == "off":
+                found.append(
+                    "a closed database has commits in its WAL: both files are copied or moved "
+                    "together, and the next opening reads the WAL"
                 )
             case "sync_call" if new == "fdatasync":
                 found.append("a SQLite that is built with fdatasync; a file's times may be old")

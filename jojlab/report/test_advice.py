@@ -21,7 +21,7 @@ from jojlab.analysis.run.summary import CaseSummary
 from jojlab.experiment.cases import complete
 from jojlab.model.field import Value
 from jojlab.report.advice import durability_words, incomplete, over_limits, states_judged
-from jojlab.report.settings import concessions, lines_to_paste
+from jojlab.report.settings import concessions, lines_to_paste, settings_label
 from jojlab.trace.power_cuts import NATIVE, PowerCuts
 from tests.power_cut_answers import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
 
@@ -132,6 +132,24 @@ def test_the_vfs_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
     assert told == ["a library in the app's process; the WAL stays, of up to 4 MiB"]
     of_truncate = app_choice(journal_mode="truncate")
     assert not of_truncate.can_run(of_truncate.change_field(of_truncate.own, "vfs", "wal"))
+
+
+def test_a_closing_without_a_checkpoint_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
+    found = app_choice(journal_mode="wal")
+    candidate = found.change_field(found.own, "checkpoint_when_closed", "off")
+    assert found.can_run(candidate)
+    line = "sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, {}, (int *)0);"
+    assert line.format(1) in lines_of(candidate, found)
+    assert "NO_CKPT_ON_CLOSE" not in "".join(lines_of(found.own, found))
+    assert "no checkpoint when closed" in settings_label(found.settings(candidate))
+    told = concessions(found.settings(candidate), found.differences(candidate))
+    assert [each.partition(":")[0] for each in told] == ["a closed database has commits in its WAL"]
+    left = app_choice(journal_mode="wal", checkpoint_when_closed="off")
+    copied = left.change_field(left.own, "checkpoint_when_closed", "on")
+    assert line.format(0) in lines_of(copied, left)
+    truncate = app_choice(journal_mode="truncate")
+    idle = truncate.change_field(truncate.own, "checkpoint_when_closed", "off")
+    assert not truncate.can_run(idle)
 
 
 def test_settings_that_split_a_transaction_of_scripts_are_left_out(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ use rusqlite::{CachedStatement, Connection, OpenFlags, Statement, ffi};
 use serde_json::{Map, Value, json};
 
 use super::error::{SqliteError, step_error};
-use super::pragmas::{self, AttachedSettings, CheckpointMode, JournalMode, Pragmas};
+use super::pragmas::{self, CheckpointMode, JournalMode, Pragmas};
 use super::wal::{self, CheckpointCounts, CommitCheckpoint, Database, FollowedWals};
+use crate::record::Switch;
 use crate::tables::timeline::now_ns;
 
 /// The connection. Its order of fields matters: the connection, which calls the WAL hook, is
@@ -64,8 +65,8 @@ impl Databases {
 
     /// Closes the connection and opens it again, with the same settings. Where no other connection
     /// has a database open, SQLite copies its WAL back and deletes it (sqlite.org/wal.html,
-    /// section 2.2), unless the VFS of vfs/ keeps it. Gives the databases that had a WAL and have
-    /// none between the two.
+    /// section 2.2), unless the options or the VFS of vfs/ keep it. Gives the databases that had a
+    /// WAL and have none between the two.
     ///
     /// # Errors
     /// If SQLite fails.
@@ -77,8 +78,11 @@ impl Databases {
             connection.close().map_err(|(_, source)| step_error("close", path)(source))?;
         }
         let deleted = with_wal.iter().filter(|database| !had_wal(database)).count();
-        for database in self.all() {
-            database.take_frames();
+        // Without a checkpoint they wait in the WAL for the next one.
+        if self.pragmas.checkpoint_when_closed == Switch::On {
+            for database in self.all() {
+                database.take_frames();
+            }
         }
         let connection = connect(self.all(), &self.pragmas)?;
         // SAFETY: as in `open`.
@@ -97,14 +101,13 @@ impl Databases {
         &self.followed.databases
     }
 
-    /// Leaves every WAL as it is when the connection is closed.
+    /// Fills the WALs that are to be filled: checkpoints since the opening may have cut them.
     ///
     /// # Errors
     /// If SQLite fails.
-    pub fn keep_wals(&self) -> Result<(), SqliteError> {
-        let step = step_error("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", &self.all()[0].path);
-        let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-        self.connection().set_db_config(option, true).map(drop).map_err(step)
+    pub fn fill_wals(&self) -> Result<(), SqliteError> {
+        let fill = |database| self.pragmas.fill_wal(self.connection(), database);
+        self.pragmas.databases(self.all()).iter().try_for_each(fill)
     }
 
     /// Asks `may` whether a statement that is prepared from now on may do what it does, until the
@@ -264,14 +267,17 @@ fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, Sqli
         pragmas.vfs.open(path, OpenFlags::default()).map_err(step_error("open", path))?;
     connection.set_prepared_statement_cache_capacity(MOST_STATEMENTS);
     connection.busy_handler(Some(wait)).map_err(step_error("busy_handler", path))?;
+    if pragmas.checkpoint_when_closed == Switch::Off {
+        let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        let step = step_error("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", path);
+        connection.set_db_config(option, true).map_err(step)?;
+    }
     for Database { name, path, .. } in &databases[1..] {
         connection
             .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
             .map_err(step_error("ATTACH", path))?;
     }
-    let all = databases.iter().enumerate();
-    let has_settings = |number| number == 0 || pragmas.attached == AttachedSettings::Set;
-    for (_, database) in all.filter(|(number, _)| has_settings(*number)) {
+    for database in pragmas.databases(databases) {
         pragmas.set(&connection, database)?;
     }
     Ok(connection)

@@ -32,8 +32,10 @@ pub struct SqliteOptions {
     pub auto_vacuum: AutoVacuum,
     pub temp_store: TempStore,
     pub attached_settings: AttachedSettings,
+    pub database_prefill_bytes: u64,
     pub wal_kept: Switch,
     pub wal_prefill_bytes: u64,
+    pub checkpoint_when_closed: Switch,
     pub vfs: Vfs,
 }
 
@@ -76,9 +78,16 @@ impl SqliteOptions {
             secure_delete: self.secure_delete,
             temp_store: self.temp_store,
             attached: self.attached_settings,
+            database_prefill_bytes: self.database_prefill_bytes,
             wal_kept: self.wal_kept,
             wal_prefill_bytes: self.wal_prefill_bytes,
+            checkpoint_when_closed: self.checkpoint_when_closed,
         }
+    }
+
+    /// Return whether the last connection that is closed leaves the frames of a WAL in it.
+    pub fn has_frames_when_closed(&self) -> bool {
+        self.journal_mode == JournalMode::Wal && self.checkpoint_when_closed == Switch::Off
     }
 
     /// Frames in a WAL that make a checkpoint due; none where none ever does.
@@ -97,8 +106,10 @@ impl SqliteOptions {
         configuration["sync_call"] = self.sync_call.word().into();
         configuration["dropped_sync"] = self.dropped_sync.word().into();
         configuration["batch_atomic_write"] = self.batch_atomic_write.word().into();
+        configuration["database_prefill_bytes"] = self.database_prefill_bytes.into();
         configuration["wal_kept"] = self.wal_kept.word().into();
         configuration["wal_prefill_bytes"] = self.wal_prefill_bytes.into();
+        configuration["checkpoint_when_closed"] = self.checkpoint_when_closed.word().into();
         configuration["vfs"] = self.vfs.word().into();
         Ok(configuration)
     }
@@ -125,8 +136,10 @@ pub mod tests {
             auto_vacuum: AutoVacuum::None,
             temp_store: TempStore::Default,
             attached_settings: AttachedSettings::Set,
+            database_prefill_bytes: 0,
             wal_kept: Switch::Off,
             wal_prefill_bytes: 0,
+            checkpoint_when_closed: Switch::On,
             vfs: Vfs::None,
         }
     }

@@ -35,8 +35,10 @@ pub struct Pragmas {
     pub secure_delete: SecureDelete,
     pub temp_store: TempStore,
     pub attached: AttachedSettings,
+    pub database_prefill_bytes: u64,
     pub wal_kept: Switch,
     pub wal_prefill_bytes: u64,
+    pub checkpoint_when_closed: Switch,
 }
 
 words! {
@@ -60,8 +62,18 @@ impl Pragmas {
             secure_delete: SecureDelete::Off,
             temp_store: TempStore::Default,
             attached: AttachedSettings::Set,
+            database_prefill_bytes: 0,
             wal_kept: Switch::Off,
             wal_prefill_bytes: 0,
+            checkpoint_when_closed: Switch::On,
+        }
+    }
+
+    /// Return those databases of a connection that have these settings, main first.
+    pub fn databases<'d>(&self, all: &'d [Database]) -> &'d [Database] {
+        match self.attached {
+            AttachedSettings::Set => all,
+            AttachedSettings::Sqlite => &all[..1],
         }
     }
 
@@ -70,6 +82,7 @@ impl Pragmas {
     /// # Errors
     /// If SQLite fails, or a PRAGMA reads back another value than was set.
     pub fn set(&self, connection: &Connection, database: &Database) -> Result<(), SqliteError> {
+        wal::set_chunk(connection, database, self.database_prefill_bytes)?;
         let word = |word: &str| (word.to_string(), word.to_string());
         let level = |word: &str, level: i64| (word.to_string(), level.to_string());
         // The first two shape the file, so they come before anything is written; exclusive locking
@@ -98,13 +111,25 @@ impl Pragmas {
                 ))));
             }
         }
-        if self.journal_mode == JournalMode::Wal {
-            if self.wal_kept == Switch::On {
-                wal::keep(connection, database)?;
-            }
-            wal::fill(connection, database, self.wal_prefill_bytes)?;
+        if self.journal_mode == JournalMode::Wal && self.wal_kept == Switch::On {
+            wal::keep(connection, database)?;
         }
-        Ok(())
+        self.fill_wal(connection, database)
+    }
+
+    /// Fills the WAL of one database, where it has one that is to be filled.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn fill_wal(
+        &self,
+        connection: &Connection,
+        database: &Database,
+    ) -> Result<(), SqliteError> {
+        if self.journal_mode != JournalMode::Wal || self.wal_prefill_bytes == 0 {
+            return Ok(());
+        }
+        wal::fill(connection, database, self.wal_prefill_bytes)
     }
 }
 

@@ -232,6 +232,27 @@ pub fn keep(connection: &Connection, database: &Database) -> Result<(), SqliteEr
         .map_err(step_error("SQLITE_FCNTL_PERSIST_WAL", &database.path))
 }
 
+/// Has SQLite give a database's file a multiple of so many bytes whenever it makes it longer or
+/// shorter, by zeros that it syncs with the pages (SQLITE_FCNTL_CHUNK_SIZE in
+/// sqlite.org/c3ref/c_fcntl_begin_atomic_write.html; fcntlSizeHint() in src/os_unix.c). 0 leaves
+/// the file as long as its pages.
+///
+/// # Errors
+/// If SQLite fails.
+pub fn set_chunk(
+    connection: &Connection,
+    database: &Database,
+    length_bytes: u64,
+) -> Result<(), SqliteError> {
+    if length_bytes == 0 {
+        return Ok(());
+    }
+    let mut length = c_int::try_from(length_bytes).unwrap_or(c_int::MAX);
+    // SAFETY: this control takes an int.
+    unsafe { control(connection, database, ffi::SQLITE_FCNTL_CHUNK_SIZE, &mut length) }
+        .map_err(step_error("SQLITE_FCNTL_CHUNK_SIZE", &database.path))
+}
+
 /// Makes a database's WAL so long at least, by zeros behind what it has, and syncs it. To SQLite
 /// zeros are no frames, as their salts are not those of the WAL's header.
 ///
@@ -242,9 +263,6 @@ pub fn fill(
     database: &Database,
     length_bytes: u64,
 ) -> Result<(), SqliteError> {
-    if length_bytes == 0 {
-        return Ok(());
-    }
     let step = step_error("filling the WAL", &database.path);
     // It opens the WAL, and nobody appends to that meanwhile.
     connection.execute_batch("BEGIN IMMEDIATE").map_err(&step)?;

@@ -16,6 +16,7 @@ use super::mounts;
 use super::sectors::{SectorVersions, record};
 use super::side_writes::{self, LeftOutReason};
 use super::throttled::write_throttled;
+use crate::record::Switch;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::pragmas::{JournalMode, Pragmas};
 use crate::sqlite::vfs;
@@ -333,8 +334,9 @@ fn fill_at_once(directory: &Path) -> anyhow::Result<()> {
 
 fn fill(directory: &Path, name: &str, mode: JournalMode) -> anyhow::Result<()> {
     let database = Database::new("main".into(), directory.join(format!("{name}.db")));
-    let databases = Databases::open(vec![database.clone()], &Pragmas::with_syncs(mode), None)?;
-    databases.keep_wals()?;
+    let mut pragmas = Pragmas::with_syncs(mode);
+    pragmas.checkpoint_when_closed = Switch::Off;
+    let databases = Databases::open(vec![database.clone()], &pragmas, None)?;
     databases.batch("CREATE TABLE t (k INTEGER PRIMARY KEY, x BLOB)", &database)?;
     let mut insert = databases.statement("INSERT INTO t (x) VALUES (?1)", &database)?;
     for row in 0..ROWS {

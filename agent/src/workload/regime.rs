@@ -65,7 +65,10 @@ impl Reopenings {
         ready: impl FnOnce(&mut Databases) -> Result<(), WorkloadError>,
     ) -> Result<LedgerEntry, WorkloadError> {
         let (sync_calls, retries) = (sync_call::count(), databases::retries());
-        let wal_frames = databases.all().iter().map(Database::frames_to_copy).sum();
+        let frames = |databases: &Databases| -> u32 {
+            databases.all().iter().map(Database::frames_to_copy).sum()
+        };
+        let in_wals = frames(databases);
         let begin_ns = now_ns();
         self.wals_deleted += u64::from(databases.reopen()?);
         ready(databases)?;
@@ -75,7 +78,7 @@ impl Reopenings {
             databases: count(databases.all().len()),
             sync_calls: sync_call::count() - sync_calls,
             busy_retries: databases::retries() - retries,
-            wal_frames,
+            wal_frames: in_wals - frames(databases),
             return_ns: now_ns(),
             ..LedgerEntry::begin(REOPENING, begin_ns)
         })
@@ -109,7 +112,8 @@ pub fn reasons_missed(
 ) -> Vec<String> {
     let has_wal = options.journal_mode == JournalMode::Wal;
     // One of vfs/ keeps a WAL, but where zeros save nothing.
-    let is_deleted = has_wal && options.vfs != Vfs::Wal && options.wal_kept == Switch::Off;
+    let is_kept = options.wal_kept == Switch::On || options.has_frames_when_closed();
+    let is_deleted = has_wal && options.vfs != Vfs::Wal && !is_kept;
     match regime {
         Regime::Fresh => Vec::new(),
         Regime::Steady => grown.not_steady(has_wal),

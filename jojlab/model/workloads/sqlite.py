@@ -210,6 +210,13 @@ FIELDS: tuple[Field, ...] = (
         group=SQLITE,
     ),
     _setting(
+        "database_prefill_bytes",
+        "SQLITE_FCNTL_CHUNK_SIZE: SQLite gives a database's file a multiple of so many bytes "
+        "whenever it makes it longer, by zeros; the first of them before the first transaction",
+        0,
+        limits=(0, 1 << 30),
+    ),
+    _setting(
         "wal_kept",
         "on: SQLITE_FCNTL_PERSIST_WAL, by which SQLite deletes no WAL when a database is closed",
         "off",
@@ -221,6 +228,13 @@ FIELDS: tuple[Field, ...] = (
         "it has, and synced, before the first transaction",
         0,
         limits=(0, 1 << 30),
+    ),
+    _setting(
+        "checkpoint_when_closed",
+        "off: SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, by which SQLite leaves the frames in the WAL when "
+        "the last connection of a database is closed, as a process does that ends without it",
+        "on",
+        ("on", "off"),
     ),
     _setting(
         "vfs",
@@ -261,6 +275,11 @@ def _settings_refusal(settings: Settings) -> str:
         return _no_batches(settings)
     if settings["sqlite"] != BUNDLED and settings["machine"] != X86_64.name:
         return f"sqlite: an agent with another SQLite is built for {X86_64.name} alone"
+    if settings["vfs"] == "redo" and settings["database_prefill_bytes"]:
+        return (
+            "database_prefill_bytes needs vfs = none or wal: with redo a file has the size that "
+            "the log says"
+        )
     if settings["autocheckpoint"] == "sqlite" and settings["checkpoint_mode"] != "passive":
         return f"SQLite's own checkpoints are passive, not {settings['checkpoint_mode']}"
     if (settings["failed_sync"] or settings["free_kib"]) and settings["regime"] == "reopened":
@@ -389,6 +408,8 @@ def _databases_bytes(settings: Settings, initial_rows: int) -> tuple[int, int]:
     if settings["journal_mode"] == "wal":
         wal = min(database, _WAL_PORTION_BYTES * 5 // 4)
         wal = max(wal, int(settings["wal_prefill_bytes"]))
+    if chunk := int(settings["database_prefill_bytes"]):
+        database = -(-database // chunk) * chunk
     if settings["regime"] == "steady":
         allocated = _allocated_bytes(settings, transactions)
         database += allocated

@@ -138,6 +138,12 @@ impl<'a> ScriptPlay<'a> {
         self.fields.regime.is_reopening_due(self.in_burst, at_end)
     }
 
+    /// Return whether a checkpoint is due: SQLite makes one after a commit of the connection's own
+    /// (sqlite.org/c3ref/wal_hook.html).
+    fn has_frames_due(&self, at_end: bool) -> bool {
+        (at_end || self.has_committed) && self.checkpoints().is_due(at_end)
+    }
+
     fn is_open(&self) -> bool {
         !self.databases.connection().is_autocommit()
     }
@@ -445,26 +451,29 @@ impl Task for ScriptPlay<'_> {
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
-        // SQLite makes one after a commit of the connection's own (sqlite.org/c3ref/wal_hook.html).
-        let may_be_due = at_end || self.has_committed;
-        self.is_reopening_due(at_end) || (may_be_due && self.checkpoints().is_due(at_end))
+        self.is_reopening_due(at_end) || self.has_frames_due(at_end)
     }
 
-    /// Opens the connection again where a burst ends, which makes its checkpoint too.
-    fn checkpoint(&mut self, at_end: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
-        if self.is_reopening_due(at_end) {
+    /// Opens the connection again where a burst ends, which makes its checkpoint too, unless the
+    /// options say otherwise.
+    fn checkpoint(&mut self, at_end: bool) -> Result<Vec<LedgerEntry>, WorkloadError> {
+        let mut made = Vec::new();
+        let is_closing = self.is_reopening_due(at_end);
+        if self.has_frames_due(at_end)
+            && (!is_closing || self.fields.options.has_frames_when_closed())
+        {
+            self.has_committed = false;
+            match self.checkpoints().make(at_end) {
+                Err(error) if self.fields.has_fault => self.played.of_faults.note(error)?,
+                checkpoint => made.extend(checkpoint?),
+            }
+        }
+        if is_closing {
             self.in_burst = 0;
             let (file, kept) = (self.file, self.fields.kept);
             let ready = |databases: &mut Databases| make_ready(databases, file, kept);
-            return self.played.reopenings.reopen(self.databases, ready).map(Some);
+            made.push(self.played.reopenings.reopen(self.databases, ready)?);
         }
-        self.has_committed = false;
-        match self.checkpoints().make(at_end) {
-            Err(error) if self.fields.has_fault => {
-                self.played.of_faults.note(error)?;
-                Ok(None)
-            }
-            made => made,
-        }
+        Ok(made)
     }
 }

@@ -133,8 +133,9 @@ impl Sqlite {
                             )?;
                         }
                     }
-                    if case.regime.regime == Regime::Reopened {
-                        databases.reopen()?;
+                    match case.regime.regime {
+                        Regime::Reopened => drop(databases.reopen()?),
+                        Regime::Fresh | Regime::Steady => databases.fill_wals()?,
                     }
                     databases
                 }
@@ -439,6 +440,52 @@ mod regime_test {
             assert_eq!(regime_entry(closed)["wals_deleted"], 213);
         }
         assert!(syncs_of_reopenings(&filled) >= syncs_of_reopenings(&stock) + 213);
+    }
+
+    #[test]
+    fn a_wal_is_filled_in_new_files_too() {
+        let mut settings = many(JournalMode::Wal, Regime::Fresh);
+        settings.options.wal_prefill_bytes = 2_000_000;
+        assert_eq!(sizes(&run(&settings), "-wal"), Some((2_000_000, 2_000_000)));
+    }
+
+    #[test]
+    fn a_closing_without_a_checkpoint_leaves_frames_to_the_next_connection() {
+        let mut settings = many(JournalMode::Wal, Regime::Reopened);
+        settings.options.checkpoint_when_closed = Switch::Off;
+        let checkpoints = |settings: &SqliteSettings| -> Vec<i64> {
+            let closed = run(settings);
+            assert!(closed.incomplete_reasons.is_empty(), "{}", regime_entry(&closed));
+            assert_eq!(regime_entry(&closed)["wals_deleted"], 0);
+            let of_kind = |kind| closed.transactions.iter().filter(move |row| row.kind == kind);
+            assert!(of_kind("reopening").all(|row| (row.wal_frames, row.sync_calls) == (0, 0)));
+            of_kind("checkpoint").map(|row| row.wal_frames).collect()
+        };
+        // Who opens it next does not know that the frames were copied, and writes behind them.
+        let of_one = checkpoints(&settings);
+        assert!(of_one.len() > 50 && of_one.is_sorted() && of_one[0] >= 100, "{of_one:?}");
+        // A commit of the same connection after a checkpoint begins the WAL anew.
+        settings.regime.burst_transactions = NonZeroU64::new(10).unwrap();
+        let of_ten = checkpoints(&settings);
+        assert!(of_ten.len() >= 3 && of_ten[0] >= 100 && of_ten[1] < 200, "{of_ten:?}");
+    }
+
+    #[test]
+    fn a_database_is_filled_to_whole_chunks_before_its_transactions() {
+        for journal_mode in [JournalMode::Truncate, JournalMode::Wal] {
+            for regime in [Regime::Fresh, Regime::Reopened] {
+                let mut settings = many(journal_mode, regime);
+                settings.options.database_prefill_bytes = 1 << 20;
+                let closed = run(&settings);
+                assert!(closed.incomplete_reasons.is_empty(), "{}", regime_entry(&closed));
+                assert_eq!(sizes(&closed, ".db"), Some((1 << 20, 1 << 20)), "{journal_mode}");
+                let chunk = 64 << 10;
+                settings.options.database_prefill_bytes = chunk;
+                let (before, after) = sizes(&run(&settings), ".db").unwrap();
+                assert_eq!((before, after % chunk), (chunk, 0), "{journal_mode}");
+                assert!(after > chunk, "{after}");
+            }
+        }
     }
 
     #[test]

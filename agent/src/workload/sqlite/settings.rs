@@ -73,7 +73,7 @@ impl SqliteSettings {
         }
     }
 
-    /// The bytes of all rows and of filled WALs, and the databases' files.
+    /// The bytes of all rows and of what is filled, and the databases' files.
     pub fn space(&self) -> Space {
         let sets = self.connections.get() / self.sharers();
         let databases = sets.saturating_mul(self.databases.get());
@@ -86,7 +86,9 @@ impl SqliteSettings {
         let inserted =
             inserted.saturating_mul(self.statements.get()).saturating_mul(self.databases.get());
         let rows = initial.saturating_add(inserted);
-        let filled = self.options.wal_prefill_bytes.saturating_mul(databases);
+        let options = &self.options;
+        let filled = options.wal_prefill_bytes.saturating_add(options.database_prefill_bytes);
+        let filled = filled.saturating_mul(databases);
         let bytes = rows.saturating_mul(self.value_bytes + ROW_BYTES).saturating_add(filled);
         Space { bytes, files: databases }
     }

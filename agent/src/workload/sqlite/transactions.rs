@@ -138,6 +138,10 @@ impl<'a> Runner<'a> {
         Checkpoints { databases: self.databases, options: &self.case.options }
     }
 
+    fn is_reopening_due(&self, at_end: bool) -> bool {
+        self.case.regime.is_reopening_due(self.in_burst, at_end)
+    }
+
     /// Closes and opens the connection.
     fn reopen(&mut self) -> Result<LedgerEntry, WorkloadError> {
         let statements = &self.statements;
@@ -216,22 +220,24 @@ impl Task for Runner<'_> {
     }
 
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
-        self.case.regime.is_reopening_due(self.in_burst, at_end)
-            || self.checkpoints().is_due(at_end)
+        self.is_reopening_due(at_end) || self.checkpoints().is_due(at_end)
     }
 
-    /// Opens the connection again where a burst ends, which makes its checkpoint too.
-    fn checkpoint(&mut self, at_end: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
-        if self.case.regime.is_reopening_due(self.in_burst, at_end) {
-            return self.reopen().map(Some);
-        }
-        match self.checkpoints().make(at_end) {
-            Err(error) if self.case.fault.is_planted() => {
-                self.failures.note(error)?;
-                Ok(None)
+    /// Opens the connection again where a burst ends, which makes its checkpoint too, unless the
+    /// options say otherwise.
+    fn checkpoint(&mut self, at_end: bool) -> Result<Vec<LedgerEntry>, WorkloadError> {
+        let mut made = Vec::new();
+        let is_closing = self.is_reopening_due(at_end);
+        if !is_closing || self.case.options.has_frames_when_closed() {
+            match self.checkpoints().make(at_end) {
+                Err(error) if self.case.fault.is_planted() => self.failures.note(error)?,
+                checkpoint => made.extend(checkpoint?),
             }
-            made => made,
         }
+        if is_closing {
+            made.push(self.reopen()?);
+        }
+        Ok(made)
     }
 }
 

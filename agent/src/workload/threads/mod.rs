@@ -343,7 +343,7 @@ mod tests {
             at_end
         }
 
-        fn checkpoint(&mut self, _: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
+        fn checkpoint(&mut self, _: bool) -> Result<Vec<LedgerEntry>, WorkloadError> {
             panic!("as a thread does that has a fault");
         }
     }
@@ -377,10 +377,10 @@ mod tests {
             self.is_due
         }
 
-        fn checkpoint(&mut self, _: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
+        fn checkpoint(&mut self, _: bool) -> Result<Vec<LedgerEntry>, WorkloadError> {
             self.is_due = false;
             self.tell.iter().for_each(|tell| tell.send(()).unwrap());
-            Ok(Some(LedgerEntry::begin(crate::workload::ledger::CHECKPOINT, 0)))
+            Ok(vec![LedgerEntry::begin(crate::workload::ledger::CHECKPOINT, 0)])
         }
     }
 

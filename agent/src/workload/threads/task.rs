@@ -49,13 +49,13 @@ pub trait Task {
         false
     }
 
-    /// Makes the checkpoint that is due.
+    /// Makes the checkpoint that is due, and what else is between two transactions.
     ///
     /// # Errors
     /// If it fails, or is not whole.
-    fn checkpoint(&mut self, at_end: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
+    fn checkpoint(&mut self, at_end: bool) -> Result<Vec<LedgerEntry>, WorkloadError> {
         let _ = at_end;
-        Ok(None)
+        Ok(Vec::new())
     }
 }
 
@@ -85,7 +85,7 @@ impl<T: Task> Task for &mut T {
     fn is_checkpoint_due(&self, at_end: bool) -> bool {
         (**self).is_checkpoint_due(at_end)
     }
-    fn checkpoint(&mut self, at_end: bool) -> Result<Option<LedgerEntry>, WorkloadError> {
+    fn checkpoint(&mut self, at_end: bool) -> Result<Vec<LedgerEntry>, WorkloadError> {
         (**self).checkpoint(at_end)
     }
 }
