@@ -21,7 +21,10 @@ enum event {
 
 #define THREADS_KNOWN 256	/* a power of two */
 
-/* The bio or request that a program has taken, by the last bits of the number of its thread. */
+/*
+ * The bio or request that a program has taken, by the last bits of the number of its thread; by
+ * none where a thread keeps its CPU in a tracepoint.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, EVENTS * PROGRAMS_OF_EVENT * THREADS_KNOWN);
@@ -33,7 +36,8 @@ static __always_inline volatile __u64 *taken_by(__u32 event, __u32 place)
 {
 	__u32 key = (event * PROGRAMS_OF_EVENT + place) * THREADS_KNOWN;
 
-	key += bpf_get_current_pid_tgid() & (THREADS_KNOWN - 1);
+	if (settings.last_place != 1)
+		key += bpf_get_current_pid_tgid() & (THREADS_KNOWN - 1);
 	return bpf_map_lookup_elem(&taken_objects, &key);
 }
 
@@ -43,14 +47,12 @@ static __always_inline volatile __u64 *taken_by(__u32 event, __u32 place)
  */
 static __always_inline bool takes(__u32 event, __u32 place, const void *object)
 {
+	__u64 address = (__u64)object;
 	volatile __u64 *taken;
-	__u64 address = 0;
 
 	/* Nothing takes the CPU away in these. */
 	if (event < EVENT_REQUEST_COMPLETED && settings.last_place == 1)
 		return true;
-	/* Read, not taken: the verifier knows OBJECT as a pointer, which is no number. */
-	bpf_probe_read_kernel(&address, sizeof(address), &object);
 #pragma unroll
 	for (__u32 before = 0; before < place; before++) {
 		taken = taken_by(event, before);

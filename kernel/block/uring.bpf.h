@@ -46,12 +46,18 @@ static __always_inline bool knows_requests(void)
 #endif
 }
 
-/* The system call that does the same; 0 for what changes no name. */
-static __always_inline __u32 same_call(__u64 request)
+/* What REQUEST asks for: enum of IORING_OP_..., or a number that none of them has. */
+static __always_inline __u8 opcode_of(__u64 request)
 {
 	if (!request || !knows_requests())
-		return 0;
-	switch (READ(io_kiocb, request, opcode)) {
+		return 255;
+	return READ(io_kiocb, request, opcode);
+}
+
+/* The system call that does what OPCODE does; 0 for what changes no name. */
+static __always_inline __u32 same_call(__u8 opcode)
+{
+	switch (opcode) {
 	case IORING_OP_RENAMEAT:
 		return CALL_RENAMEAT2;
 	case IORING_OP_UNLINKAT:
@@ -67,12 +73,10 @@ static __always_inline __u32 same_call(__u64 request)
 	}
 }
 
-/* Likewise for what waits for the device. */
-static __always_inline __u32 same_sync(__u64 request)
+/* Likewise what REQUEST does, whose OPCODE this is, where it waits for the device. */
+static __always_inline __u32 same_sync(__u64 request, __u8 opcode)
 {
-	if (!request || !knows_requests())
-		return 0;
-	switch (READ(io_kiocb, request, opcode)) {
+	switch (opcode) {
 	case IORING_OP_FSYNC:
 		return READ(io_sync, request, flags) & IORING_FSYNC_DATASYNC ? CALL_FDATASYNC :
 									       CALL_FSYNC;
@@ -103,13 +107,8 @@ static __always_inline __u64 file_of_request(__u64 request)
 	return file_of_descriptor(number);
 }
 
-static __always_inline bool is_uring_write(__u64 request)
+static __always_inline bool is_uring_write(__u8 opcode)
 {
-	__u8 opcode;
-
-	if (!request || !knows_requests())
-		return false;
-	opcode = READ(io_kiocb, request, opcode);
 	return opcode == IORING_OP_WRITE || opcode == IORING_OP_WRITEV ||
 	       opcode == IORING_OP_WRITE_FIXED;
 }
@@ -120,6 +119,9 @@ static __always_inline __u32 flags_of_write(__u64 request, __u64 file)
 	return file ? sync_flags(file, READ(io_rw, request, flags)) : 0;
 }
 
+/* Some request was told of, whose end must be too: until then none is looked at. */
+bool has_begun SEC(".data.uring") = false;
+
 /* A sync was asked for. Without a word at its end: no asker. */
 static __always_inline void begin_uring_sync(__u32 call, __u64 request, __u64 file, __u32 flags)
 {
@@ -128,8 +130,10 @@ static __always_inline void begin_uring_sync(__u32 call, __u64 request, __u64 fi
 	if (READ(io_kiocb, request, flags) & REQ_F_CQE_SKIP)
 		return;
 	inode = traced_inode(file);
-	if (inode)
-		send_sync(RECORD_SYNC_BEGIN, call, inode, flags, request);
+	if (!inode)
+		return;
+	has_begun = true;
+	send_sync(RECORD_SYNC_BEGIN, call, inode, flags, request);
 }
 #endif
 
@@ -184,41 +188,18 @@ static __always_inline void send_uring_names(__u32 call, __u64 request)
 	}
 }
 
-static __always_inline void take_uring_request(__u64 request)
+/* REQUEST, which does what CALL does, will change names. */
+static __always_inline void begin_uring_change(__u32 call, __u64 request)
 {
-	__u32 call = same_sync(request);
-
-#ifdef BEFORE_5_17
-	if (call) {
-		begin_uring_sync(call, request);
-		return;
-	}
-#else
-	if (is_uring_write(request)) {
-		__u64 file = file_of_request(request);
-		__u32 flags = flags_of_write(request, file);
-
-		if (flags)
-			begin_uring_sync(CALL_PWRITEV2, request, file, flags);
-		return;
-	}
-	if (call) {
-		begin_uring_sync(call, request, file_of_request(request), 0);
-		return;
-	}
-#endif
-	call = same_call(request);
-	if (!call)
-		return;
-#ifdef BEFORE_5_17
-	send_uring_names(call, request);
-#else
+#ifndef BEFORE_5_17
 	/* Whether it went well will not be known. */
-	if (READ(io_kiocb, request, flags) & REQ_F_CQE_SKIP)
+	if (READ(io_kiocb, request, flags) & REQ_F_CQE_SKIP) {
 		__sync_fetch_and_add(&control.lost_changes, 1);
-	else
-		send_uring_names(call, request);
+		return;
+	}
+	has_begun = true;
 #endif
+	send_uring_names(call, request);
 }
 
 /* A request is complete; RESULT is asked for where a name was to be changed. */
@@ -247,13 +228,15 @@ int uring_submitted_before(unsigned long long *arguments)
 {
 	struct pending_request pending = {};
 	struct asked_word asked = {};
+	__u8 opcode;
 
 	if (!control.enabled || control.totals_alone || !knows_requests())
 		return 0;
 	bpf_probe_read_kernel(&asked.ring, 8, arguments);
 	bpf_probe_read_kernel(&pending.request, 8, arguments + 1);
-	pending.sync = same_sync(pending.request);
-	pending.call = same_call(pending.request);
+	opcode = opcode_of(pending.request);
+	pending.sync = same_sync(pending.request, opcode);
+	pending.call = same_call(opcode);
 	if (!pending.sync && !pending.call)
 		return 0;
 	asked.word = READ(io_kiocb___of_file, pending.request, user_data);
@@ -262,7 +245,10 @@ int uring_submitted_before(unsigned long long *arguments)
 		__sync_fetch_and_add(&control.lost_changes, 1);
 		return 0;
 	}
-	take_uring_request(pending.request);
+	if (pending.sync)
+		begin_uring_sync(pending.sync, pending.request);
+	else
+		begin_uring_change(pending.call, pending.request);
 	return 0;
 }
 
@@ -291,13 +277,31 @@ int uring_completed(unsigned long long *arguments)
 /* ARGUMENTS are the tracepoint's, of which the request is the first. */
 static __always_inline void take_uring_argument(const unsigned long long *arguments)
 {
-	__u64 request = 0;
+	__u64 request = arguments[0], file = 0;
+	__u32 sync, call, flags = 0;
+	__u8 opcode;
 
 	if (!control.enabled || control.totals_alone)
 		return;
+	opcode = opcode_of(request);
+	sync = same_sync(request, opcode);
+	call = same_call(opcode);
+	if (is_uring_write(opcode)) {
+		file = file_of_request(request);
+		flags = flags_of_write(request, file);
+		if (flags)
+			sync = CALL_PWRITEV2;
+	} else if (sync) {
+		file = file_of_request(request);
+	}
+	if (!sync && !call)
+		return;
 	/* Read, not taken: a pointer that the verifier knows the type of is no argument of ours. */
 	bpf_probe_read_kernel(&request, sizeof(request), arguments);
-	take_uring_request(request);
+	if (sync)
+		begin_uring_sync(sync, request, file, flags);
+	else
+		begin_uring_change(call, request);
 }
 
 SEC("tp_btf/io_uring_submit_req")
@@ -318,16 +322,18 @@ SEC("tp_btf/io_uring_complete")
 int BPF_PROG(uring_completed, void *ring, void *request)
 {
 	__u32 sync, call;
+	__u8 opcode;
 
-	if (!control.enabled || control.totals_alone)
+	if (!has_begun || !control.enabled || control.totals_alone)
 		return 0;
-	if (is_uring_write((__u64)request)) {
+	opcode = opcode_of((__u64)request);
+	if (is_uring_write(opcode)) {
 		if (flags_of_write((__u64)request, READ(io_kiocb, request, file)))
 			send_sync(RECORD_SYNC_END, CALL_PWRITEV2, 0, 0, (__u64)request);
 		return 0;
 	}
-	sync = same_sync((__u64)request);
-	call = sync ? 0 : same_call((__u64)request);
+	sync = same_sync((__u64)request, opcode);
+	call = same_call(opcode);
 	if (sync || call)
 		end_uring_request((__u64)request, sync, call,
 				  sync ? 0 : READ(io_kiocb, request, cqe.res));

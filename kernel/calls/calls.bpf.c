@@ -318,14 +318,16 @@ static __always_inline bool is_of_others(__u64 number)
 SEC("tp_btf/sys_enter")
 int BPF_PROG(file_call_entered, struct pt_regs *registers, long given)
 {
-	__u32 thread = bpf_get_current_pid_tgid();
-	__u64 now, number;
+	__u64 number = number_on_x86_64(given), now;
+	bool has_watched_number = is_watched_call(number);
+	__u32 thread;
 
-	if (!is_watched() || is_of_others(given))
+	/* Before who makes it is looked up in a map: most calls end here. */
+	if (!has_watched_number && !IS_32_BIT(current_task()) && !IS_X32(given))
 		return 0;
-	number = number_on_x86_64(given);
-	if (!is_watched_call(number))
+	if (!is_watched() || is_of_others(given) || !has_watched_number)
 		return 0;
+	thread = bpf_get_current_pid_tgid();
 	if (watch.is_everyone && !may_wait(registers, number))
 		return 0;
 	now = bpf_ktime_get_boot_ns();
@@ -337,16 +339,15 @@ int BPF_PROG(file_call_entered, struct pt_regs *registers, long given)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(file_call_left, struct pt_regs *registers, long result)
 {
-	__u64 ids = bpf_get_current_pid_tgid(), number = CALL_NUMBER(registers), *begin;
-	struct task_struct *task = current_task();
-	__u32 thread = ids, zero = 0;
+	__u64 number = number_on_x86_64(CALL_NUMBER(registers)), ids, *begin;
+	__u32 thread, zero = 0;
 	struct call_record *record;
 
-	if (!is_watched() || IS_32_BIT(task) || IS_X32(number))
+	/* No number of x32 is that of a call which is watched. */
+	if (!is_watched_call(number) || IS_32_BIT(current_task()) || !is_watched())
 		return 0;
-	number = number_on_x86_64(number);
-	if (!is_watched_call(number))
-		return 0;
+	ids = bpf_get_current_pid_tgid();
+	thread = ids;
 	record = bpf_map_lookup_elem(&scratch, &zero);
 	if (!record)
 		return 0;
