@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from jojlab.analysis.run.summary import CaseSummary, RunSummary, summarise
 from jojlab.campaign.campaign import USUAL_CASE_S, Campaign, format_duration, usual_state_s
 from jojlab.campaign.images import Images, images_of
 from jojlab.campaign.jobs import RunProgress
-from jojlab.campaign.power_cuts import verdicts
+from jojlab.campaign.power_cuts import Answer, run_requests, verdicts
 from jojlab.experiment.plan import Plan, plan
 from jojlab.foundation.cache import Cache
 from jojlab.foundation.errors import JojError, UseError
@@ -141,15 +142,17 @@ class Adviser:
         """Search, cut the power of the best, and put them into the run folder `out`."""
         advice = self.advice
         self.choose(self.search())
-        if advice.answers and self._cuts:
-            self._refuse_tempting(advice.answers[0])
-        advice.present = self.judge_choice(self.space.own, "present")
+        tempting = self._tempting(advice.answers[0]) if advice.answers and self._cuts else []
+        named = {"present": self.space.own}
+        named |= {f"refused-{number}": each for number, each in enumerate(tempting, 1)}
+        advice.present, *refused = self.judge_choices(named, " and ".join(named))
+        advice.refused += refused
         named = {name: each.candidate for name, each in advice.choices_by_name}
-        planned = self._plan(named)
-        with self._step("the choices, from the cache", planned, "capture") as (campaign, watcher):
+        campaign = self._campaign(self._plan(named))
+        with self._step("the choices, from the cache", campaign.steps, "capture") as watcher:
             advice.run = campaign.run(out, watcher)
         if self._cuts:
-            campaign.take_known_power_cuts(advice.run, self.asked.states)
+            campaign.take_known_power_cuts(advice.run, self.asked.drawn_states)
         return advice
 
     def search(self) -> list[Candidate]:
@@ -164,7 +167,7 @@ class Adviser:
             )
         self.advice.present = self._choice(self.space.own)
         if self._cuts and self.asked.doubtful:
-            self._refuse_unjudged(min(FEW_STATES, self.asked.states))
+            self._refuse_unjudged(min(FEW_STATES, self.asked.drawn_states))
         costs = search(self.space, self.measure)
         kept = {each: cost for each, cost in costs.items() if self.keeps(each)}
         over = [each for each in self.scores if each not in kept]
@@ -177,25 +180,30 @@ class Adviser:
         return ranking(self.space, kept)
 
     def choose(self, ranked: Sequence[Candidate]) -> None:
-        """Cut the power of the cheapest, until there are as many answers as are asked for."""
-        for candidate in ranked:
-            if len(self.advice.answers) == self.asked.answers:
-                break
-            choice = self.judge_choice(candidate, "answer", enough=True)
-            if choice.why:
-                self._refuse_unjudged(self.asked.states)
-            if self._is_refused(choice):
-                self.advice.refused.append(choice)
-            else:
-                self.advice.answers.append(choice)
-                self._announce(choice)
+        """Cut the power of the cheapest, until there are as many answers as are asked for: of as
+        many as are missing at a time, each of which is judged in any case.
+        """
+        left = [(f"candidate-{number}", each) for number, each in enumerate(ranked, 1)]
+        while left and (missing := self.asked.answers - len(self.advice.answers)):
+            named, left = dict(left[:missing]), left[missing:]
+            is_unjudged = False
+            for choice in self.judge_choices(named, f"the cheapest {len(named)}", enough=True):
+                is_unjudged |= bool(choice.why)
+                if self._is_refused(choice):
+                    self.advice.refused.append(choice)
+                else:
+                    self.advice.answers.append(choice)
+                    self._announce(choice)
+            if is_unjudged:
+                self._refuse_unjudged(self.asked.drawn_states)
 
     def _refuse_unjudged(self, states: int) -> None:
         """Raise UseError where no state of the app as it is now can be judged: what is wrong with
         the app is so with all its settings.
         """
         title = f"the app as it is now: {states:,} states after power cuts in each regime"
-        _, why = self._cut(self._plan({"present": self.space.own}), states, title)
+        asked = [(self._plan({"present": self.space.own}), states)]
+        why = "".join(why for _, _, why in self._cut(asked, title))
         if not why:
             return
         doubtful = "; ".join(str(each) for each in self.asked.doubtful[:MOST_NAMED])
@@ -216,7 +224,8 @@ class Adviser:
         planned = self._plan(named)
         folder = self.work / f"round-{self._rounds}"
         title = title or f"round {self._rounds}, {len(candidates)} settings"
-        with self._step(title, planned, "capture") as (campaign, watcher):
+        campaign = self._campaign(planned)
+        with self._step(title, campaign.steps, "capture") as watcher:
             try:
                 run = campaign.run(folder, watcher)
             except KeyboardInterrupt:
@@ -270,8 +279,10 @@ class Adviser:
         breaks = choice.breaks(guarantee, but_torn_blocks=len(filesystems) == 1)
         return guarantee is not Guarantee.NONE and (bool(choice.why) or breaks)
 
-    def _refuse_tempting(self, answer: Choice) -> None:
-        """Cut the power of cheaper settings that the manuals refuse, one field from the answer."""
+    def _tempting(self, answer: Choice) -> list[Candidate]:
+        """Return cheaper settings that the manuals refuse, one field from the answer: as many as
+        their power is cut of.
+        """
         space = self.space
         tempting = [
             near for _, near in space.neighbours(answer.candidate) if not space.is_allowed(near)
@@ -281,9 +292,8 @@ class Adviser:
             self.measure(new)
         known = [each for each in tempting if each in self.scores]
         known.sort(key=lambda each: self.scores[each].row_ns)
-        for each in known[: max(0, MOST_REFUSED - len(self.advice.refused))]:
-            if self.scores[each].row_ns < answer.score.row_ns:
-                self.advice.refused.append(self.judge_choice(each, "refused"))
+        most = max(0, MOST_REFUSED - len(self.advice.refused))
+        return [each for each in known[:most] if self.scores[each].row_ns < answer.score.row_ns]
 
     def _choice(self, candidate: Candidate) -> Choice:
         """Return a measured candidate, its power not cut."""
@@ -299,41 +309,82 @@ class Adviser:
         """Return whether power cuts are asked for."""
         return self.space.guarantee is not Guarantee.NONE and self.asked.states > 0
 
-    def judge_choice(self, candidate: Candidate, name: str, *, enough: bool = False) -> Choice:
-        """Cut the power of a candidate in every regime. With `enough`, that of a longer run too,
-        where nothing is broken and the own one has fewer distinct states than are asked for.
+    def judge_choices(
+        self, candidates: Mapping[str, Candidate], title: str, *, enough: bool = False
+    ) -> Iterator[Choice]:
+        """Cut the power of candidates by name in every regime, of several at a time; yield each in
+        their order once it stands. With `enough`, that of longer runs too, where nothing is broken
+        and the own one has fewer distinct states than are asked for.
         """
-        choice = self._choice(candidate)
+        choices = {name: self._choice(each) for name, each in candidates.items()}
         if not self._cuts:
-            return choice
-        states = self.asked.states
-        title = f"{name}: {states:,} states after power cuts in each regime"
-        judged, why = self._cut(self._plan({name: candidate}), states, title)
-        choice = replace(choice, judged=judged, why=why)
-        if not enough:
-            return choice
-        for regime, own in choice.durability_by_regime.items():
-            for planned, more in self._longer(candidate, name, regime, own.states):
-                if choice.durability_by_regime[regime].states >= states or self._is_refused(choice):
-                    break
-                title = f"{name}: as many as {more:,} states once more, {regime or 'of one run'}"
-                judged, why = self._cut(planned, more, title)
-                choice = replace(choice, judged={**choice.judged, **judged}, why=why)
-        return choice
+            yield from choices.values()
+            return
+        states = self.asked.drawn_states
+        asked = [(self._plan(candidates), states)]
+        title = f"{title}: {states:,} states after power cuts in each regime"
+        # Of each that was cut, the longer runs that there may be, by regime.
+        longer: dict[str, dict[str, Iterator[tuple[Plan, int]]]] = {}
+        wanted: dict[str, list[tuple[Plan, int]]] = {}
+        while asked:
+            for name, judged, why in self._cut(asked, title):
+                known = choices[name]
+                both = {**known.judged, **judged}
+                choices[name] = choice = replace(known, judged=both, why=known.why or why)
+                if enough and name not in longer:
+                    own = choice.durability_by_regime.items()
+                    longer[name] = {
+                        regime: iter(self._longer(choice.candidate, name, regime, found.states))
+                        for regime, found in own
+                    }
+                wanted[name] = self._missing(choice, longer.get(name, {}))
+                # In order: whoever comes before another stands before it.
+                while choices and wanted.get(first := next(iter(choices))) == []:
+                    yield choices.pop(first)
+            asked = [each for plans in wanted.values() for each in plans]
+            wanted = {name: plans for name, plans in wanted.items() if not plans}
+            title = f"more states where there were too few: {plural(len(asked), 'run')}"
+        yield from choices.values()
 
-    def _cut(self, planned: Plan, states: int, title: str) -> tuple[dict[str, CaseSummary], str]:
-        """Return what power cuts left, by regime, and why that is not known of one."""
-        answers: dict[str, list[Mapping[str, object]]] = {}
-        why = ""
-        with self._step(title, planned, "verdict") as (campaign, watcher):
-            for step, answer in campaign.power_cut_answers(states, watcher):
+    def _missing(
+        self, choice: Choice, longer: Mapping[str, Iterator[tuple[Plan, int]]]
+    ) -> list[tuple[Plan, int]]:
+        """Return the next longer run of each regime that has fewer states than are asked for."""
+        if self._is_refused(choice):
+            return []
+        found = choice.durability_by_regime
+        short = [each for each in longer if found[each].states < self.asked.states]
+        return [plan for regime in short if (plan := next(longer[regime], None))]
+
+    def _cut(
+        self, plans: Sequence[tuple[Plan, int]], title: str
+    ) -> Iterator[tuple[str, dict[str, CaseSummary], str]]:
+        """Cut the power of planned candidates, each of which has one plan or more, with the states
+        of each case. Yield the name of each once all its cases have ended, what power cuts left of
+        it, by regime, and why that is not known of one.
+        """
+        campaigns = [(self._campaign(planned), states) for planned, states in plans]
+        requests = [
+            each for campaign, states in campaigns for each in campaign.power_cut_requests(states)
+        ]
+        cases = [case for campaign, _ in campaigns for case in campaign.cases]
+        names = {case.case_id: case.variant for case in cases}
+        left = Counter(case.variant for each in requests for case, _ in each.answers)
+        answers: dict[str, list[Answer]] = {}
+        whys: dict[str, str] = {}
+        with self._step(title, left.total(), "verdict") as watcher:
+            for step, answer in run_requests(requests, self.lab, watcher):
                 watcher.note_finished(step)
+                name = names[step.case_id]
                 if answer is None:
-                    why = step.failure
+                    whys[name] = step.failure
                 else:
                     answers.setdefault(step.case_id, []).append(answer)
-        cases = verdicts(planned.experiment.cases, answers)
-        return {str(case.case.get("regime", "")): case for case in cases}, why
+                left[name] -= 1
+                if not left[name]:
+                    found = verdicts([case for case in cases if case.variant == name], answers)
+                    judged = {str(case.case.get("regime", "")): case for case in found}
+                    yield name, judged, whys.get(name, "")
 
     def _longer(
         self, candidate: Candidate, name: str, regime: str, states: int
@@ -382,15 +433,17 @@ class Adviser:
         planned = self._plan({"present": self.space.own})
         return self._make_native(planned, self.lab.cache, self.lab.options) if self._cuts else {}
 
+    def _campaign(self, planned: Plan) -> Campaign:
+        return Campaign(planned, self.images, self.lab, self.native)
+
     @contextlib.contextmanager
-    def _step(self, title: str, planned: Plan, unit: str) -> Iterator[tuple[Campaign, RunProgress]]:
-        """Yield the campaign of a step, each of whose cases and seeds makes one unit, and who is
-        notified of its progress.
+    def _step(self, title: str, steps: int, unit: str) -> Iterator[RunProgress]:
+        """Yield who is notified of the progress of a step, each of whose cases and seeds makes one
+        unit.
         """
-        campaign = Campaign(planned, self.images, self.lab, self.native)
         self.under_way = title
-        with self.shown(title, campaign.steps, unit) as watcher:
-            yield campaign, watcher
+        with self.shown(title, steps, unit) as watcher:
+            yield watcher
 
 
 def speed_up(choice: Choice, other: Choice) -> float:
@@ -438,14 +491,13 @@ def outlook(request: AdviceRequest, options: Options) -> str:
     most = min(most, len({space.own, *space.candidates}))
     promised = space.guarantee is not Guarantee.NONE
     cut = request.answers + 1 + MOST_REFUSED if promised and request.states else 0
-    judged = cut * regimes * request.states
-    # An answer whose run has too few states is judged twice more, by four thirds as many each; of a
-    # recording once, by twice as many.
-    again = 8 / 3 * request.answers * regimes * request.states if cut else 0
-    seconds = (most * regimes * USUAL_CASE_S + (judged + again) * state_s) / jobs
+    judged = cut * regimes * request.drawn_states
+    seconds = ((most + cut) * regimes * USUAL_CASE_S + judged * state_s) / jobs
     among = f" that the manuals allow for {space.guarantee}" if promised else ""
     states = (
-        f"; then {cut * regimes} times {request.states:,} states after power cuts" if cut else ""
+        f"; then {cut * regimes} times {request.drawn_states:,} states after power cuts"
+        if cut
+        else ""
     )
     if promised and not cut:
         states = "; no power is cut (--states 0)"
@@ -454,5 +506,5 @@ def outlook(request: AdviceRequest, options: Options) -> str:
         f"in all, each in {' and '.join(filter(None, request.shares)) or 'one run'}{states}: "
         f"by {USUAL_CASE_S:g} s for a usual case and {state_s:g} s a state some "
         f"{format_duration(seconds)} on {plural(jobs, 'core')}, longer where the app's own run is, "
-        "less what the cache has; Ctrl-C keeps what is finished"
+        "or has too few states, less what the cache has; Ctrl-C keeps what is finished"
     )

@@ -26,13 +26,13 @@ from jojlab.lab.lab import Lab
 from jojlab.lab.outcome import FailedJob, Outcome
 from jojlab.trace.run_folder import RunFolder, folder_name
 
-# Of 200 transactions, on one core each of a quiet machine of 2 (joj run first-look --no-cache); an
-# experiment with longer cases takes longer.
-USUAL_CASE_S = 6.0
+# Of 200 transactions, on one core each of a quiet machine of 2 (joj bill --no-cache); an experiment
+# with longer cases takes longer.
+USUAL_CASE_S = 2.0
 # Of first-look, processor time; docs/power-cuts.md has the command.
 _STATE_S = 0.1
-# Where User Mode Linux judges them: bench/README.md.
-_NATIVE_STATE_S = 0.04
+# Where User Mode Linux judges them, without the run: bench/README.md, "States after power cuts".
+_NATIVE_STATE_S = 0.009
 # A run that takes less is not announced.
 SHORT_S = 120.0
 
@@ -129,7 +129,7 @@ class Campaign:
         answer of each seed as soon as its share is judged; a case that fails has no answer, and its
         step says why. jojlab.analysis.run.durability makes a verdict of the answers.
         """
-        return power_cuts.run_requests(self._power_cut_requests(states), self.lab, watcher)
+        return power_cuts.run_requests(self.power_cut_requests(states), self.lab, watcher)
 
     def cut_power(
         self,
@@ -148,7 +148,7 @@ class Campaign:
                 run.mark_uncut(case.case_id, reason)
         left = [
             each
-            for request in self._power_cut_requests(states, cases)
+            for request in self.power_cut_requests(states, cases)
             if (each := power_cuts.unanswered_request(run, request)).answers
         ]
         with run.many_changes():
@@ -159,7 +159,7 @@ class Campaign:
         """Put those answers into a run folder that the cache has whole."""
         known = [
             each
-            for request in self._power_cut_requests(states)
+            for request in self.power_cut_requests(states)
             if all(self.lab.is_cached(job) for job in request.jobs)
             and (each := power_cuts.unanswered_request(run, request)).answers
         ]
@@ -172,7 +172,7 @@ class Campaign:
         """
         left = [
             (each, sum(not self.lab.is_cached(job) for job in each.jobs))
-            for each in self._power_cut_requests(states)
+            for each in self.power_cut_requests(states)
         ]
         guests = sum(count for _, count in left)
         wanted = sum(each.states * count // len(each.jobs) for each, count in left)
@@ -189,12 +189,13 @@ class Campaign:
 
     def judged_guests(self, states: int) -> tuple[int, int]:
         """Return of how many guests the cache has what they judged, and how many judge all."""
-        jobs = [job for each in self._power_cut_requests(states) for job in each.jobs]
+        jobs = [job for each in self.power_cut_requests(states) for job in each.jobs]
         return sum(self.lab.cache.has(job.key) for job in jobs), len(jobs)
 
-    def _power_cut_requests(
+    def power_cut_requests(
         self, states: int, cases: Collection[Case] | None = None
     ) -> list[PowerCutRequest]:
+        """Return what judges so many states of every case that can be cut, or of those given."""
         chosen = {case.case_id for case in (self.cases if cases is None else cases)}
         seeds = len(self.planned.experiment.seeds)
         return power_cuts.requests(self.jobs, states, seeds, chosen, self.native)

@@ -89,7 +89,7 @@ def test_the_seeds_of_a_case_share_its_states_out(tmp_path: Path) -> None:
     campaign = kitchen.campaign
     # 2 cases of 3 seeds; 4,000 states in shares of 1,334, which is 3 guests each.
     words = campaign.estimate_power_cuts(4000)
-    assert words.startswith("8,004 states to judge by 18 guests, 1 at a time: some 15 min"), words
+    assert words.startswith("8,004 states to judge by 18 guests, 1 at a time: some 14 min"), words
     assert campaign.estimate_power_cuts(3) == ""  # is not worth a word
     assert campaign.judged_guests(4000) == (0, 18)
     for job in kitchen.jobs:

@@ -44,7 +44,7 @@ from jojlab.trace.power_cuts import BOUNDARIES, NATIVE
 # States of one guest: it takes a few seconds to perform the run, which are most of the time where
 # the states are judged natively.
 _STATES_PER_GUEST = 500
-_NATIVE_STATES_PER_GUEST = 1000
+_NATIVE_STATES_PER_GUEST = 1500
 # What all parts of one job say alike.
 _COMMON = (
     "case",
