@@ -85,11 +85,11 @@ def copy(image: Path, name: str) -> Path:
     return path
 
 
-def need_nilfs2() -> None:
-    """End the script with 0 where this kernel has no NILFS2."""
-    run("modprobe", "--quiet", "nilfs2", may_fail=True)
-    if "nilfs2" not in Path("/proc/filesystems").read_text().split():
-        print(f"Linux {platform.release()}: not tried: this kernel has no NILFS2")
+def need_filesystem(name: str) -> None:
+    """End the script with 0 where this kernel has no such filesystem."""
+    run("modprobe", "--quiet", name, may_fail=True)
+    if name not in Path("/proc/filesystems").read_text().split():
+        print(f"Linux {platform.release()}: not tried: this kernel has no {name}")
         sys.exit(0)
 
 

@@ -12,8 +12,8 @@ import os
 from itertools import pairwise
 from pathlib import Path
 
-from loop_disk import copy, folder, mounted_copy, need_nilfs2, new_filesystem, verdict
-from nilfs2_log import BLOCK_BYTES, SEGMENT_BLOCKS, SUFILE, end_log, put, read_disk, read_parts
+from loop_disk import copy, folder, mounted_copy, need_filesystem, new_filesystem, verdict
+from nilfs2_disk import BLOCK_BYTES, SEGMENT_BLOCKS, SUFILE, end_log, put, read_disk, read_parts
 
 
 def lose(cut: Path) -> None:
@@ -58,7 +58,7 @@ def free_blocks(at: Path) -> int:
 
 def main() -> None:
     """Lose the block, and tell what the next mounts find."""
-    need_nilfs2()
+    need_filesystem("nilfs2")
     live = bytes(range(1, 256)) * 90
     with folder() as work:
         image = work / "image"

@@ -14,8 +14,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from loop_disk import copy, folder, mounted_copy, need_nilfs2, new_filesystem, verdict
-from nilfs2_log import (
+from loop_disk import copy, folder, mounted_copy, need_filesystem, new_filesystem, verdict
+from nilfs2_disk import (
     BLOCK_BYTES,
     CPFILE,
     SEGMENT_BLOCKS,
@@ -53,7 +53,7 @@ def first_parts(disk: bytes) -> Iterator[tuple[Part, int]]:
 
 def main() -> None:
     """Cut the power twice, and tell what each mount finds."""
-    need_nilfs2()
+    need_filesystem("nilfs2")
     with folder() as work:
         image = work / "image"
         with new_filesystem(image, "nilfs2", "-B", str(SEGMENT_BLOCKS)) as (_, at):
