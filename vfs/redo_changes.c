@@ -92,6 +92,13 @@ int read_block(struct redo_file *file, uint32_t block, unsigned char *bytes)
 	return spool_read(&file->blocks, bytes, BLOCK_BYTES, slot * BLOCK_BYTES);
 }
 
+size_t block_bytes(const struct redo_file *file, uint32_t block)
+{
+	sqlite3_int64 left = file->size_bytes - (sqlite3_int64)block * BLOCK_BYTES;
+
+	return left < 0 ? 0 : left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
+}
+
 /* Put what the transaction has written over what was read. */
 static int lay_changes_over(struct redo_file *file, unsigned char *bytes, int length_bytes,
 			    sqlite3_int64 offset)

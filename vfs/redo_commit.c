@@ -5,9 +5,38 @@
  * SQLite holds each of the databases exclusively. One record says what changed in all of them; when
  * it is on the disk the transaction is committed. Then the databases are written to, and not
  * synced: a power cut before the next checkpoint replays the record.
+ *
+ * Databases of several folders have several logs. The one with the lowest id is the coordinator.
+ * All logs are locked. Each of the others gets its record first, prepared: it names the coordinator
+ * and the transaction, a number that was drawn for it. These are synced, each with one flush; then
+ * the coordinator's record, which names the logs and the transaction. When that one is on the disk
+ * the transaction is committed, and only then the databases are written to. Why no end of a power
+ * or a process leaves a part of it:
+ *
+ * - A prepared record with another record behind it has committed: who wrote that one had the log's
+ *   lock, and gets it only when the record at the tail is applied or revoked. So there is doubt of
+ *   the last record of a log alone. Who finds it, in a recovery or because a committer died, asks
+ *   the coordinator, before anybody reads the databases.
+ * - The coordinator is locked while it is asked, and what a dead committer left there is recovered
+ *   before. So its record is durable and applied, or there is none, and nobody is left who would
+ *   write one. The answer stays the same.
+ * - The coordinator knows the last transaction of each other log for good: begin_generation() keeps
+ *   it when the log is emptied. That is enough, since a later one is prepared behind it in the
+ *   other log, which is then in no doubt of it. MAX_OUTCOMES logs have a place.
+ * - "Not committed" is said by the very file alone that the record names, and only where it still
+ *   knows the transaction before: it may be a copy of then, and so may be the log that asks. Where
+ *   the coordinator is not to be found, or cannot be read, the databases are refused.
+ * - What fails before the coordinator's record revokes the prepared ones. What fails in it or later
+ *   revokes it first, durably, and the others then. Where that fails too, all these logs are
+ *   broken: they commit nothing, until all have left and the next one asks.
+ *
+ * Logs are locked by their ids, so that nobody waits in a circle; who has to ask holds no lock, and
+ * asks a log of a lower id than its own. Folders of several filesystems, of which one can be there
+ * without the other, and copies of a folder, whose logs have the same id, are for SQLite's own way.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "redo_file.h"
@@ -33,14 +62,6 @@ static int has_changes(struct redo_file *file)
 	/* The first transaction of a new database was rolled back. */
 	return file->size_bytes != 0 || read_size(file, &size_bytes) != SQLITE_OK ||
 	       size_bytes != 0;
-}
-
-/* Bytes of a block that the file has, as the transaction leaves it. */
-static size_t block_bytes(const struct redo_file *file, uint32_t block)
-{
-	sqlite3_int64 left = file->size_bytes - (sqlite3_int64)block * BLOCK_BYTES;
-
-	return left < 0 ? 0 : left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
 }
 
 /* A block as it goes to the disk. */
@@ -189,7 +210,12 @@ static int write_blocks(struct redo_file *file, uint64_t begin, uint64_t end)
 }
 
 struct commit {
-	struct redo_log *log;
+	/* By their ids: the first one is the coordinator of the others. */
+	struct redo_log *logs[MAX_FILES];
+	int log_count;
+	/* How long the record of each is; 0 where it has none. */
+	uint64_t record_bytes[MAX_FILES];
+	uint64_t transaction;
 	struct redo_file *files[MAX_FILES];
 	int count;
 	/* The sizes of the files before. */
@@ -198,23 +224,59 @@ struct commit {
 	char is_wal[MAX_FILES];
 };
 
+/* Revoke the records that there are, that of the coordinator first. */
+static void revoke_records(const struct commit *commit)
+{
+	int at, error = commit->logs[0]->shared->is_broken ? EIO : 0;
+
+	for (at = 0; at < commit->log_count; at++) {
+		if (commit->record_bytes[at] == 0)
+			continue;
+		if (error != 0) {
+			commit->logs[at]->shared->is_broken = 1;
+			set_busy(commit->logs[at], 0);
+		} else if (revoke_record(commit->logs[at]) != 0 && at == 0) {
+			error = EIO;
+		}
+	}
+}
+
+/* The records have been applied. */
+static void end_records(const struct commit *commit)
+{
+	int at;
+
+	for (at = 1; at < commit->log_count; at++) {
+		uint64_t key = log_key(commit->logs[at]);
+
+		if (commit->record_bytes[at] > 0)
+			find_place(commit->logs[0], key)->transaction = commit->transaction;
+	}
+	for (at = 0; at < commit->log_count; at++)
+		if (commit->record_bytes[at] > 0)
+			end_append(commit->logs[at], commit->record_bytes[at]);
+}
+
 /*
- * Copy a record to its databases. What makes them longer goes first: without room for it nothing
- * else has been changed yet, and the record is revoked.
+ * Copy the records to their databases. What makes them longer goes first: without room for it
+ * nothing else has been changed yet, and the records are revoked.
  */
-static int apply(const struct commit *commit, const struct record_writer *writer)
+static int apply(const struct commit *commit)
 {
 	int number, error = 0, fd, is_revoked = 1;
 
 	for (number = 0; number < commit->count && error == 0; number++)
 		error = write_blocks(commit->files[number], commit->old_size_bytes[number],
 				     UINT64_MAX);
-	for (number = 0; number < commit->count && error != 0; number++)
-		if (database_fd(commit->log, commit->files[number]->number, &fd) != 0 ||
+	for (number = 0; number < commit->count && error != 0; number++) {
+		const struct redo_file *file = commit->files[number];
+
+		if (database_fd(file->log, file->number, &fd) != 0 ||
 		    ftruncate(fd, (off_t)commit->old_size_bytes[number]) != 0)
 			is_revoked = 0;
+	}
 	if (error != 0 && is_revoked) {
-		revoke_record(commit->log);
+		revoke_records(commit);
 		return error;
 	}
 	for (number = 0; number < commit->count && error == 0; number++) {
@@ -228,37 +290,99 @@ static int apply(const struct commit *commit, const struct record_writer *writer
 			error = EIO;
 	}
 	if (error == 0) {
-		end_append(commit->log, writer->length_bytes);
+		end_records(commit);
 		return 0;
 	}
 	/* It is durable: whoever locks one of the databases applies it, or sees an error. */
-	report("a commit of %s is in its log alone: %s", commit->log->folder, strerror(error));
+	report("a commit of %s is in its log alone: %s", commit->logs[0]->folder, strerror(error));
 	for (number = 0; number < commit->count; number++)
 		commit->files[number]->is_unapplied = 1;
 	return 0;
 }
 
-static int log_files(struct commit *commit)
+/* What the coordinator's record says of the others, if they have one; what theirs say of it. */
+static int log_transaction(const struct commit *commit, int at, struct record_writer *writer,
+			   int must_sync)
 {
-	int number, changed = 0, must_sync = 0, is_changed = 0, error = 0;
+	struct redo_log *first = commit->logs[0];
+	int number, count = 0;
+
+	if (at > 0) {
+		struct coordinator_item item = {
+			.log_id = first->id,
+			.log_file = first->file,
+			.log_key = log_key(commit->logs[at]),
+			.previous = commit->transaction,
+		};
+
+		if (must_sync)
+			item.previous = find_place(first, item.log_key)->transaction;
+		add_coordinator(writer, commit->transaction, &item, first->folder);
+		return 0;
+	}
+	for (number = 1; number < commit->log_count; number++) {
+		uint64_t key = log_key(commit->logs[number]);
+
+		if (commit->record_bytes[number] == 0)
+			continue;
+		add_item(writer, ITEM_OUTCOME, commit->transaction, &key, sizeof(key));
+		count++;
+	}
+	return count;
+}
+
+/* Append the record of one log. A rollback leaves the files as they are, and needs none. */
+static int append_once(struct commit *commit, int at, int must_sync)
+{
+	enum record_kind kind = at > 0 ? RECORD_PREPARED : RECORD_COMMIT;
+	struct redo_log *log = commit->logs[at];
+	int number, changed, is_changed = 0, error = 0;
 	struct record_writer writer;
 
-	begin_log_record(commit->log, &writer);
+	begin_log_record(log, &writer);
+	changed = log_transaction(commit, at, &writer, must_sync);
 	for (number = 0; number < commit->count && error == 0; number++) {
+		if (commit->files[number]->log != log)
+			continue;
 		error = log_file(commit->files[number], &writer, &commit->old_size_bytes[number],
 				 &is_changed);
-		changed += is_changed;
-		must_sync |= commit->files[number]->must_sync;
+		changed |= is_changed;
+		if (is_changed)
+			log->shared->entries[commit->files[number]->number].is_logged = 1;
 	}
-	/* A rollback leaves the files as they are. */
-	if (error == 0 && changed == 0)
-		return 0;
+	if (error != 0 || changed == 0)
+		return error;
+	error = append_record(log, &writer, kind, must_sync);
 	if (error == 0)
-		error = append_record(commit->log, &writer, RECORD_COMMIT, must_sync);
-	for (number = 0; number < commit->count && error == 0; number++)
-		commit->log->shared->entries[commit->files[number]->number].is_logged = 1;
-	if (error == 0)
-		error = apply(commit, &writer);
+		commit->record_bytes[at] = writer.length_bytes;
+	return error;
+}
+
+static int append(struct commit *commit, int at, int must_sync)
+{
+	int error = append_once(commit, at, must_sync);
+
+	/* No room beside the records that are there. */
+	if (error == ENOBUFS) {
+		error = checkpoint_log(commit->logs[at]);
+		if (error == 0)
+			error = append_once(commit, at, must_sync);
+	}
+	return error;
+}
+
+static int log_files(struct commit *commit)
+{
+	int number, at, must_sync = 0, error = 0;
+
+	for (number = 0; number < commit->count; number++)
+		must_sync |= commit->files[number]->must_sync;
+	for (at = commit->log_count; at > 0 && error == 0; at--)
+		error = append(commit, at - 1, must_sync);
+	if (error != 0)
+		revoke_records(commit);
+	else if (commit->record_bytes[0] > 0)
+		error = apply(commit);
 	/* Blocks of a record that there is not are not in the log. */
 	for (number = 0; number < commit->count && error != 0; number++)
 		commit->files[number]->whole_generation = 0;
@@ -281,7 +405,7 @@ static int mark_files(struct commit *commit)
 			first = bytes;
 			commit->is_wal[number] = bytes[MARK_VERSIONS_OFFSET] == VERSION_WAL;
 		}
-		error = mark_database(commit->log, file->name, file->file, first, &file->number);
+		error = mark_database(file->log, file->name, file->file, first, &file->number);
 		if (error == 0)
 			file->is_direct = 0;
 	}
@@ -292,16 +416,13 @@ static int commit_marked(struct commit *commit)
 {
 	int number, error = log_files(commit);
 
-	/* No room beside the records that are there. */
-	if (error == ENOBUFS) {
-		error = checkpoint_log(commit->log);
-		if (error == 0)
-			error = log_files(commit);
-	}
-	for (number = 0; number < commit->count && error == 0; number++)
+	for (number = 0; number < commit->count && error == 0; number++) {
+		const struct redo_file *file = commit->files[number];
+
 		if (commit->is_wal[number] &&
-		    leave_database(commit->log, commit->files[number]->number, VERSION_WAL) != 0)
-			report("%s does not change to WAL mode", commit->files[number]->path);
+		    leave_database(file->log, file->number, VERSION_WAL) != 0)
+			report("%s does not change to WAL mode", file->path);
+	}
 	return error;
 }
 
@@ -326,102 +447,71 @@ static int is_unable(int error)
 	}
 }
 
-/* Become members of the log of all these files. EXDEV where they have several. */
-static int attach_files(struct redo_file **files, int count)
+/* Put a log into the order of their ids. EXDEV where the others can have no record with it. */
+static int add_log(struct commit *commit, struct redo_log *log)
+{
+	int at;
+
+	for (at = 0; at < commit->log_count; at++)
+		if (commit->logs[at] == log)
+			return 0;
+	for (; at > 0 && commit->logs[at - 1]->id > log->id; at--)
+		commit->logs[at] = commit->logs[at - 1];
+	commit->logs[at] = log;
+	if (at > 0 && commit->logs[at - 1]->id == log->id)
+		return EXDEV;
+	at = at == 0 ? commit->log_count : 0;
+	commit->log_count++;
+	return commit->logs[at]->device == log->device ? 0 : EXDEV;
+}
+
+/* Become members of the logs of all these files. */
+static int attach_files(struct commit *commit)
 {
 	int number, error = 0;
 
-	for (number = 0; number < count && error == 0; number++) {
+	for (number = 0; number < commit->count && error == 0; number++) {
+		struct redo_file *file = commit->files[number];
 		struct stat status;
 
-		if (strcmp(files[number]->folder, files[0]->folder) != 0)
-			return EXDEV;
-		if (files[number]->log != NULL)
-			continue;
-		if (stat(files[number]->path, &status) != 0)
+		if (file->log == NULL && stat(file->path, &status) != 0)
 			return errno;
-		error = attach_log(files[number]->folder, &status, &files[number]->log);
+		if (file->log == NULL)
+			error = attach_log(file->folder, &status, &file->log);
+		if (error == 0)
+			error = add_log(commit, file->log);
 	}
 	return error;
 }
 
-static int delete_lower(const char *path)
+/* Whether the logs, which are locked, can have a transaction together. */
+static int begin_transaction(struct commit *commit)
 {
-	int rc = lower_vfs(&redo_vfs)->xDelete(lower_vfs(&redo_vfs), path, 1);
+	struct redo_log *first = commit->logs[0];
+	struct stat status;
+	int at;
 
-	return rc == SQLITE_IOERR_DELETE_NOENT ? SQLITE_OK : rc;
-}
+	for (at = 0; at < commit->log_count; at++)
+		if (commit->logs[at]->shared->is_broken)
+			return EIO;
+	if (commit->log_count == 1)
+		return 0;
+	for (at = 1; at < commit->log_count; at++) {
+		uint64_t key = log_key(commit->logs[at]);
+		struct outcome *place = find_place(first, key);
 
-/* Delete what a failed commit has left, or do not use the database before it is played. */
-static void delete_journals(struct redo_file **files, int count)
-{
-	int number;
-
-	for (number = 0; number < count; number++)
-		if (delete_lower(files[number]->journal_path) != SQLITE_OK)
-			files[number]->is_failed = 1;
-}
-
-static int write_journals(struct redo_file **files, int count, struct super_journal *super)
-{
-	int number, rc = SQLITE_OK;
-
-	for (number = 0; number < count && rc == SQLITE_OK; number++)
-		rc = leave_log(files[number]);
-	if (rc == SQLITE_OK && super != NULL && !super->is_file) {
-		rc = spool_copy(&super->names, super->path, SQLITE_OPEN_SUPER_JOURNAL);
-		super->is_file = 1;
+		if (place == NULL)
+			return ENFILE;
+		place->log_key = key;
 	}
-	for (number = 0; number < count && rc == SQLITE_OK; number++)
-		rc = spool_copy(&files[number]->journal, files[number]->journal_path,
-				SQLITE_OPEN_MAIN_JOURNAL);
-	return rc;
-}
-
-static int write_database(struct redo_file *file)
-{
-	unsigned char bytes[BLOCK_BYTES];
-	int rc = SQLITE_OK;
-	uint32_t at;
-
-	for (at = 0; at < file->touched_count && rc == SQLITE_OK; at++) {
-		uint32_t block = file->touched[at];
-		int length_bytes = (int)block_bytes(file, block);
-
-		rc = read_block(file, block, bytes);
-		if (rc == SQLITE_OK && length_bytes > 0)
-			rc = LOWER(file, xWrite, bytes, length_bytes,
-				   (sqlite3_int64)block * BLOCK_BYTES);
-	}
-	if (rc == SQLITE_OK)
-		rc = LOWER(file, xTruncate, file->size_bytes);
-	return rc == SQLITE_OK ? LOWER(file, xSync, SQLITE_SYNC_NORMAL) : rc;
-}
-
-/*
- * What SQLite does without this VFS, at its commit: journals, then the databases, then the end of
- * the super-journal or of the one journal. A power cut or a death before that is rolled back by any
- * SQLite.
- */
-static int play_as_sqlite(struct redo_file **files, int count, struct super_journal *super)
-{
-	int number, rc = write_journals(files, count, super);
-
-	if (rc != SQLITE_OK) {
-		delete_journals(files, count);
-		return rc;
-	}
-	for (number = 0; number < count && rc == SQLITE_OK; number++)
-		rc = write_database(files[number]);
-	if (rc == SQLITE_OK)
-		rc = delete_lower(super != NULL ? super->path : files[0]->journal_path);
-	for (number = 0; number < count && rc != SQLITE_OK; number++)
-		files[number]->is_failed = 1;
-	if (rc == SQLITE_OK && super != NULL) {
-		super->is_file = 0;
-		delete_journals(files, count);
-	}
-	return rc == SQLITE_OK || rc == SQLITE_FULL ? rc : SQLITE_IOERR_WRITE;
+	/* The folder may have been renamed, and is not to be found then. */
+	if (stat(first->folder, &status) != 0 || status.st_ino != first->folder_inode)
+		return EXDEV;
+	while (commit->transaction == 0)
+		if (getrandom(&commit->transaction, sizeof(commit->transaction), 0) !=
+		    sizeof(commit->transaction))
+			return EIO;
+	return 0;
 }
 
 static int commit_changed(struct commit *commit, struct super_journal *super)
@@ -429,17 +519,17 @@ static int commit_changed(struct commit *commit, struct super_journal *super)
 	int is_marked = 0, error = EXDEV;
 
 	if (super == NULL || !super->is_file)
-		error = attach_files(commit->files, commit->count);
+		error = attach_files(commit);
+	if (error == 0)
+		error = lock_logs(commit->logs, commit->log_count, -1);
 	if (error == 0) {
-		commit->log = commit->files[0]->log;
-		error = lock_log(commit->log, -1);
-	}
-	if (error == 0) {
-		error = mark_files(commit);
+		error = begin_transaction(commit);
+		if (error == 0)
+			error = mark_files(commit);
 		is_marked = error == 0;
 		if (is_marked)
 			error = commit_marked(commit);
-		unlock_log(commit->log);
+		unlock_logs(commit->logs, commit->log_count);
 	}
 	if (!is_marked && is_unable(error))
 		return play_as_sqlite(commit->files, commit->count, super);

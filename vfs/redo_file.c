@@ -142,6 +142,8 @@ static const char *reason_of(int error)
 	case EROFS:
 	case EACCES:
 		return "its redo log cannot be written to";
+	case ENOLINK:
+		return "its last transaction is of another folder too, whose redo log is not there";
 	default:
 		return strerror(error);
 	}

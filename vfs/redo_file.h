@@ -119,6 +119,8 @@ int add_changes(struct redo_file *file, const void *bytes, int length_bytes, sql
 int cut_changes(struct redo_file *file, sqlite3_int64 size_bytes);
 /* A block that it has written. */
 int read_block(struct redo_file *file, uint32_t block, unsigned char *bytes);
+/* Bytes of a block that the file has, as the transaction leaves it. */
+size_t block_bytes(const struct redo_file *file, uint32_t block);
 /* Forget what the transaction has written. */
 void drop_changes(struct redo_file *file);
 /* Forget its journal too: it has ended. */
@@ -152,11 +154,12 @@ void name_super(struct redo_file *file, struct super_journal *super);
 int result_of(int error);
 
 /*
- * Make the changes of these files durable, all or none: in one record of the log; or, where they
- * cannot have one, in SQLite's own way, with their journals as files. super is NULL for one file.
- * redo_commit.c.
+ * Make the changes of these files durable, all or none: in one record of each log (redo_commit.c);
+ * or, where they cannot have one, in SQLite's own way, with their journals as files (redo_stock.c).
+ * super is NULL for one file.
  */
 int commit_files(struct redo_file **files, int count, struct super_journal *super);
+int play_as_sqlite(struct redo_file **files, int count, struct super_journal *super);
 
 /* Journals that are no files: redo_journal.c. */
 

@@ -182,16 +182,31 @@ void add_item(struct record_writer *writer, enum item_kind kind, uint64_t value,
 	add_bytes(writer, zeros, padded(length_bytes, 8) - length_bytes);
 }
 
+/* An item whose bytes end with a name. */
+static void add_named_item(struct record_writer *writer, enum item_kind kind, uint64_t value,
+			   const void *begin, size_t begin_bytes, const char *name)
+{
+	unsigned char bytes[MAX_PAYLOAD_BYTES];
+	size_t name_bytes = strnlen(name, sizeof(bytes) - begin_bytes);
+
+	memcpy(bytes, begin, begin_bytes);
+	memcpy(bytes + begin_bytes, name, name_bytes);
+	add_item(writer, kind, value, bytes, begin_bytes + name_bytes);
+}
+
 void add_database(struct record_writer *writer, uint64_t id, struct file_id file,
 		  uint64_t size_bytes, const char *name)
 {
-	unsigned char bytes[sizeof(struct database_item) + NAME_MAX];
 	struct database_item place = {.file = file, .size_bytes = size_bytes};
-	size_t name_bytes = strnlen(name, NAME_MAX);
 
-	memcpy(bytes, &place, sizeof(place));
-	memcpy(bytes + sizeof(place), name, name_bytes);
-	add_item(writer, ITEM_DATABASE, id, bytes, sizeof(place) + name_bytes);
+	add_named_item(writer, ITEM_DATABASE, id, &place, sizeof(place), name);
+}
+
+void add_coordinator(struct record_writer *writer, uint64_t transaction,
+		     const struct coordinator_item *coordinator, const char *folder)
+{
+	add_named_item(writer, ITEM_COORDINATOR, transaction, coordinator, sizeof(*coordinator),
+		       folder);
 }
 
 static uint64_t header_checksum(const struct record_header *header, uint64_t of_items)
@@ -279,6 +294,25 @@ static int has_file_name(const struct record_reader *reader)
 	       memchr(name, 0, name_bytes) == NULL && memchr(name, '/', name_bytes) == NULL;
 }
 
+/* Whether what was read is an item. */
+static int is_item(const struct record_reader *reader)
+{
+	const struct item_header *item = &reader->item;
+
+	switch (item->kind) {
+	case ITEM_DATABASE:
+		return has_file_name(reader);
+	case ITEM_BYTES:
+		return item->value <= INT64_MAX - BLOCK_BYTES;
+	case ITEM_COORDINATOR:
+		return item->value != 0 && item->length_bytes > sizeof(struct coordinator_item);
+	case ITEM_OUTCOME:
+		return item->value != 0 && item->length_bytes == sizeof(uint64_t);
+	default:
+		return 0;
+	}
+}
+
 int next_item(struct record_reader *reader)
 {
 	struct item_header *item = &reader->item;
@@ -303,9 +337,7 @@ int next_item(struct record_reader *reader)
 	if ((size_t)got < item->length_bytes)
 		return -EBADMSG;
 	reader->payload[item->length_bytes] = 0;
-	if (item->kind == ITEM_DATABASE
-		    ? !has_file_name(reader)
-		    : item->kind != ITEM_BYTES || item->value > INT64_MAX - BLOCK_BYTES)
+	if (!is_item(reader))
 		return -EBADMSG;
 	reader->offset += sizeof(*item) + padded(item->length_bytes, 8);
 	return 1;

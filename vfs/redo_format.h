@@ -4,8 +4,9 @@
  *
  * Two blocks hold the log's header, the newer generation counts. Records follow, each of whole
  * blocks: a header and items. An item of kind ITEM_DATABASE names the database that the items of
- * kind ITEM_BYTES behind it belong to. All numbers have the processor's own order of bytes: a log
- * does not leave its machine.
+ * kind ITEM_BYTES behind it belong to; the other kinds are of transactions over several logs
+ * (redo_commit.c). All numbers have the processor's own order of bytes: a log does not leave its
+ * machine.
  *
  * A mark lies in the header of a database (https://www.sqlite.org/fileformat2.html, section 1.3)
  * that may have commits in a log. Its read and write versions, bytes 18 and 19, are 3, so that
@@ -23,14 +24,25 @@
 #define FIRST_RECORD_OFFSET (2 * BLOCK_BYTES)
 /* What is written by one call, and held in memory of a record. */
 #define BUFFER_BYTES (256 << 10)
-#define MAX_PAYLOAD_BYTES BLOCK_BYTES
+/* A block, or the path of a folder and what an item has before it. */
+#define MAX_PAYLOAD_BYTES (BLOCK_BYTES + 64)
 
 /* How many ids a log remembers of databases that were not to be found when it was replayed. */
-#define MAX_LOST 500
+#define MAX_LOST 372
+/* How many other logs have an outcome in the log that coordinates them. */
+#define MAX_OUTCOMES 64
+
+/* The last transaction that was committed over this log, the coordinator, and another one. A key of
+ * 0 is an empty place.
+ */
+struct outcome {
+	uint64_t log_key, transaction;
+};
 
 struct log_header {
 	uint64_t magic, id, generation, lost_count;
 	uint64_t lost[MAX_LOST];
+	struct outcome outcomes[MAX_OUTCOMES];
 	uint64_t checksum;
 };
 
@@ -38,6 +50,8 @@ enum record_kind {
 	RECORD_COMMIT = 1,
 	/* The header of a database before its mark changes: only to mend a torn one. */
 	RECORD_MARK = 2,
+	/* A commit if the coordinator has it too; its first item is an ITEM_COORDINATOR. */
+	RECORD_PREPARED = 3,
 };
 
 struct record_header {
@@ -52,11 +66,16 @@ struct record_header {
 enum item_kind {
 	ITEM_DATABASE = 1,
 	ITEM_BYTES = 2,
+	ITEM_COORDINATOR = 3,
+	/* In the coordinator's record: the key of a log that has the transaction prepared. */
+	ITEM_OUTCOME = 4,
 };
 
 struct item_header {
 	uint32_t kind, length_bytes;
-	/* ITEM_DATABASE: its id; ITEM_BYTES: their offset in it. */
+	/* ITEM_DATABASE: its id; ITEM_BYTES: their offset in it; else the transaction, which is not
+	 * 0.
+	 */
 	uint64_t value;
 };
 
@@ -71,6 +90,16 @@ struct file_id {
 struct database_item {
 	struct file_id file;
 	uint64_t size_bytes;
+};
+
+/* What an ITEM_COORDINATOR has before the path of the folder, which no zero ends. */
+struct coordinator_item {
+	uint64_t log_id;
+	struct file_id log_file;
+	/* What it knows this log by, and which transaction it knew of it before; this one where no
+	 * order is kept on the disk.
+	 */
+	uint64_t log_key, previous;
 };
 
 int write_all(int fd, const void *bytes, size_t length_bytes, uint64_t offset);
@@ -99,6 +128,8 @@ void add_item(struct record_writer *writer, enum item_kind kind, uint64_t value,
 	      size_t length_bytes);
 void add_database(struct record_writer *writer, uint64_t id, struct file_id file,
 		  uint64_t size_bytes, const char *name);
+void add_coordinator(struct record_writer *writer, uint64_t transaction,
+		     const struct coordinator_item *coordinator, const char *folder);
 /* Write what is left of the record, its header last. Return 0 or an errno. */
 int end_record(struct record_writer *writer, struct record_header *header);
 
@@ -114,7 +145,7 @@ struct record_reader {
 	int fd;
 	uint64_t offset, end_offset;
 	struct item_header item;
-	/* A zero ends a database's name. */
+	/* A zero ends a database's name, and a folder's path. */
 	unsigned char payload[MAX_PAYLOAD_BYTES + 8];
 };
 

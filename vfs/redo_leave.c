@@ -93,6 +93,8 @@ static int leave_path(const char *path)
 	}
 	if (error == ENOENT || error == EMEDIUMTYPE)
 		report("%s: its redo log is not in its folder: put it back", path);
+	else if (error == ENOLINK)
+		report("%s: the redo log of that folder is not there: put it back", path);
 	else if (error != 0)
 		report("%s: %s", path, strerror(error));
 	else if (state == STATE_TORN)

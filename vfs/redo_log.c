@@ -129,8 +129,25 @@ int log_entry(struct redo_log *log, uint64_t id, struct file_id file, const char
 	return 0;
 }
 
+struct outcome *find_place(struct redo_log *log, uint64_t log_key)
+{
+	struct outcome *place = log->shared->outcomes;
+
+	for (; place < log->shared->outcomes + MAX_OUTCOMES; place++)
+		if (place->log_key == log_key || place->log_key == 0)
+			return place;
+	return NULL;
+}
+
+uint64_t log_key(const struct redo_log *log)
+{
+	uint64_t key = log->id ^ log->file.inode * 0x9e3779b97f4a7c15ULL;
+
+	return key != 0 ? key : 1;
+}
+
 /* A failed sync leaves open what is on the disk, and the next one does not tell it (fsync(2)). */
-static int sync_log(struct redo_log *log)
+int sync_log(struct redo_log *log)
 {
 	if (fdatasync(log->fd) == 0)
 		return 0;
@@ -166,6 +183,7 @@ int begin_generation(struct redo_log *log)
 		lost[block.header.lost_count++] = entry->id;
 		entry->is_lost = 0;
 	}
+	memcpy(block.header.outcomes, shared->outcomes, sizeof(shared->outcomes));
 	block.header.id = log->id;
 	block.header.generation = shared->generation + 1;
 	seal_log_header(&block.header);

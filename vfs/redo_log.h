@@ -6,7 +6,8 @@
  * joj-redo.log holds the records. joj-redo.shm is mapped by all, and never synced: what a power cut
  * leaves of it is not read. Two locks (open file description locks) lie on the log: who writes to
  * the log or copies from it holds LOCK_BYTE; who has the log open shares MEMBER_BYTE, so that who
- * gets that one alone is the first or the last. A holder of LOCK_BYTE waits for no lock of SQLite.
+ * gets that one alone is the first or the last. A holder of LOCK_BYTE waits for no lock of SQLite;
+ * who needs several logs locks them by their ids, and has become a member of all before.
  *
  * Functions return 0 or an errno. They do not call SQLite.
  */
@@ -47,14 +48,19 @@ struct log_shared {
 	uint32_t is_broken;
 	uint32_t databases;
 	uint64_t generation, tail_offset, sequence;
+	struct outcome outcomes[MAX_OUTCOMES];
 	struct log_entry entries[MAX_DATABASES];
 };
 
 struct redo_log {
 	struct redo_log *next;
 	unsigned int members;
+	/* The path that its first member knew its folder by. */
 	char *folder;
+	dev_t device;
+	ino_t folder_inode;
 	int folder_fd, fd;
+	struct file_id file;
 	uint64_t id;
 	struct log_shared *shared;
 	/* Between threads what LOCK_BYTE is between processes. */
@@ -64,6 +70,14 @@ struct redo_log {
 	 */
 	int fds[MAX_DATABASES];
 	unsigned char *buffer;
+};
+
+/* A transaction whose record is prepared at the tail of a log, and what its coordinator says. */
+struct doubt {
+	uint64_t transaction;
+	int is_committed;
+	struct coordinator_item coordinator;
+	char folder[MAX_PAYLOAD_BYTES];
 };
 
 /* What a user has to know; each program says it in its own way. */
@@ -91,9 +105,12 @@ int read_header(int fd, unsigned char *header, uint64_t *size_bytes);
 int attach_log(const char *folder, const struct stat *creator, struct redo_log **log);
 /* Leave it; the last one empties the log and takes the marks away. */
 void detach_log(struct redo_log *log);
-/* Wait at most time_ms for the log (-1: without end), else EBUSY. What a dead committer left is
- * applied before.
+/* Wait at most time_ms for each log (-1: without end), else EBUSY. What a dead committer left is
+ * applied before; ENOLINK where the coordinator of that is not to be found. The logs are in the
+ * order of their ids.
  */
+int lock_logs(struct redo_log **logs, int count, int time_ms);
+void unlock_logs(struct redo_log **logs, int count);
 int lock_log(struct redo_log *log, int time_ms);
 void unlock_log(struct redo_log *log);
 /* Whether somebody commits, or died in it. */
@@ -108,6 +125,7 @@ int log_entry(struct redo_log *log, uint64_t id, struct file_id file, const char
  * durable.
  */
 int fill_log(struct redo_log *log);
+int sync_log(struct redo_log *log);
 /* Sync the databases; then the log is empty. */
 int checkpoint_log(struct redo_log *log);
 /* The header of a new generation: no record that is there is valid any more. */
@@ -118,8 +136,12 @@ int append_record(struct redo_log *log, struct record_writer *writer, enum recor
 		  int must_sync);
 /* The record at the tail, of this length, has been applied: the next one may follow. */
 void end_append(struct redo_log *log, uint64_t length_bytes);
-/* The record at the tail must not be applied. */
+/* The record at the tail must not be applied; durable. */
 int revoke_record(struct redo_log *log);
+/* The place for the outcome of transactions with another log; NULL where there is none. */
+struct outcome *find_place(struct redo_log *log, uint64_t log_key);
+/* What a coordinator knows a log by. Logs that are copies have the same id. */
+uint64_t log_key(const struct redo_log *log);
 void set_busy(struct redo_log *log, uint32_t is_busy);
 
 /* The marks of databases: redo_database.c. */
@@ -143,11 +165,14 @@ int leave_database(struct redo_log *log, unsigned int number, int version);
 /* The same for all of the log. What cannot be done is reported, and stays as it is. */
 int leave_all(struct redo_log *log);
 
-/* After a power cut or the death of a process: redo_recovery.c. */
+/*
+ * After a power cut or the death of a process: redo_recovery.c. EINPROGRESS where a coordinator has
+ * to be asked, of what doubt says then.
+ */
 
 /* For the one member of a log: replay all that is valid, and take all marks away. */
-int recover_log(struct redo_log *log);
+int recover_log(struct redo_log *log, struct doubt *doubt);
 /* Apply the record that a dead committer wrote, if it is whole. */
-int recover_tail(struct redo_log *log);
+int recover_tail(struct redo_log *log, struct doubt *doubt);
 
 #endif

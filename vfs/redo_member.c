@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +17,8 @@
 
 /* The logs that this process is a member of. */
 static struct redo_log *logs;
-static pthread_mutex_t logs_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Who becomes a member of a log, or leaves it, may have to ask another one. */
+static pthread_mutex_t logs_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static int lock_byte(int fd, off_t offset, short type, int must_wait)
 {
@@ -44,7 +46,8 @@ static int lock_once(struct redo_log *log, int must_wait)
 	return error;
 }
 
-int lock_log(struct redo_log *log, int time_ms)
+/* Without an error the log is locked. */
+static int wait_for_lock(struct redo_log *log, int time_ms, struct doubt *doubt)
 {
 	int error = lock_once(log, time_ms < 0);
 
@@ -56,10 +59,102 @@ int lock_log(struct redo_log *log, int time_ms)
 		return EBUSY;
 	if (error != 0 || !log_is_busy(log))
 		return error;
-	error = recover_tail(log);
+	error = recover_tail(log, doubt);
 	if (error != 0)
 		unlock_log(log);
 	return error;
+}
+
+/* The id of the log in a folder, without becoming a member. */
+static int read_log_id(const char *folder, uint64_t *id)
+{
+	char path[MAX_PAYLOAD_BYTES + sizeof("/" LOG_NAME)];
+	struct log_header header;
+	int fd, error;
+
+	snprintf(path, sizeof(path), "%s/" LOG_NAME, folder);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return errno;
+	error = read_log_header(fd, &header);
+	close(fd);
+	*id = header.id;
+	return error;
+}
+
+/*
+ * What a coordinator, which is locked, says. That the transaction has not committed says only the
+ * very file which the prepared record names, and only if it still knows the one before; and the
+ * transaction must not be there later: a sync of a record that was revoked may have failed.
+ */
+static int read_outcome(struct redo_log *log, struct doubt *doubt)
+{
+	const struct coordinator_item *item = &doubt->coordinator;
+	const struct outcome *place = find_place(log, item->log_key);
+	uint64_t last = place != NULL ? place->transaction : 0;
+
+	if (last == doubt->transaction) {
+		doubt->is_committed = 1;
+		return 0;
+	}
+	if (!is_same_file(log->file, item->log_file) ||
+	    (last != item->previous && item->previous != doubt->transaction))
+		return ESTALE;
+	return log->shared->is_broken ? EIO : revoke_record(log);
+}
+
+/* Ask the coordinator whether a transaction has committed. No log is locked by the caller. */
+static int find_outcome(struct doubt *doubt, int time_ms)
+{
+	struct redo_log *log;
+	uint64_t id;
+	int error = read_log_id(doubt->folder, &id);
+
+	doubt->is_committed = 0;
+	if (error == 0)
+		error = id == doubt->coordinator.log_id ? attach_log(doubt->folder, NULL, &log)
+							: ESTALE;
+	if (error == 0) {
+		error = lock_log(log, time_ms);
+		if (error == 0) {
+			error = read_outcome(log, doubt);
+			unlock_log(log);
+		}
+		detach_log(log);
+	}
+	if (error == 0 || error == EBUSY)
+		return error;
+	report("the redo log of %s has to say whether a transaction over several folders has "
+	       "committed, and cannot: %s", doubt->folder,
+	       error == ESTALE ? "it is another one, or a copy" : strerror(error));
+	return ENOLINK;
+}
+
+int lock_logs(struct redo_log **logs, int count, int time_ms)
+{
+	struct doubt doubt = {0};
+	int locked, error;
+
+	do {
+		error = 0;
+		for (locked = 0; locked < count && error == 0; locked++)
+			error = wait_for_lock(logs[locked], time_ms, &doubt);
+		if (error == 0)
+			return 0;
+		unlock_logs(logs, locked - 1);
+	} while (error == EINPROGRESS && (error = find_outcome(&doubt, time_ms)) == 0);
+	return error;
+}
+
+void unlock_logs(struct redo_log **logs, int count)
+{
+	while (count > 0)
+		unlock_log(logs[--count]);
+}
+
+int lock_log(struct redo_log *log, int time_ms)
+{
+	return lock_logs(&log, 1, time_ms);
 }
 
 void unlock_log(struct redo_log *log)
@@ -152,11 +247,15 @@ static int map_shared(struct redo_log *log, int fd, int is_first)
 
 static int begin_as_first(struct redo_log *log, int shared_fd)
 {
+	struct doubt doubt = {0};
 	int error = map_shared(log, shared_fd, 1);
 
-	if (error == 0) {
+	while (error == 0) {
 		memset(log->shared, 0, sizeof(*log->shared));
-		error = recover_log(log);
+		error = recover_log(log, &doubt);
+		if (error != EINPROGRESS)
+			break;
+		error = find_outcome(&doubt, -1);
 	}
 	if (error != 0)
 		return error;
@@ -208,7 +307,7 @@ static int open_log(const char *folder, const struct stat *creator, struct redo_
 {
 	struct redo_log *log = calloc(1, sizeof(*log));
 	struct stat status;
-	unsigned int number;
+	unsigned int number, names;
 	int error, shared_fd = -1;
 
 	if (log == NULL)
@@ -220,11 +319,15 @@ static int open_log(const char *folder, const struct stat *creator, struct redo_
 	log->folder = strdup(folder);
 	log->buffer = malloc(BUFFER_BYTES);
 	log->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	error = log->folder_fd < 0 ? errno : 0;
+	error = log->folder_fd < 0 || fstat(log->folder_fd, &status) != 0 ? errno : 0;
 	if (log->folder == NULL || log->buffer == NULL)
 		error = ENOMEM;
+	log->device = status.st_dev;
+	log->folder_inode = status.st_ino;
 	if (error == 0)
 		error = open_file(log, LOG_NAME, creator, &log->fd);
+	if (error == 0)
+		error = read_file_id(log->folder_fd, LOG_NAME, &log->file, &names);
 	/* The map can be lost alone, as it is never synced. */
 	if (error == 0 && creator == NULL && fstat(log->fd, &status) != 0)
 		error = errno;
@@ -245,11 +348,16 @@ static int open_log(const char *folder, const struct stat *creator, struct redo_
 int attach_log(const char *folder, const struct stat *creator, struct redo_log **log)
 {
 	struct redo_log *each;
+	struct stat status;
 	int error = 0;
 
+	*log = NULL;
+	if (stat(folder, &status) != 0)
+		return errno;
 	pthread_mutex_lock(&logs_mutex);
-	for (each = logs; each != NULL && strcmp(each->folder, folder) != 0;)
-		each = each->next;
+	for (each = logs; each != NULL; each = each->next)
+		if (each->device == status.st_dev && each->folder_inode == status.st_ino)
+			break;
 	if (each == NULL) {
 		do
 			error = open_log(folder, creator, &each);
@@ -262,7 +370,8 @@ int attach_log(const char *folder, const struct stat *creator, struct redo_log *
 	if (error == 0)
 		each->members++;
 	pthread_mutex_unlock(&logs_mutex);
-	*log = error == 0 ? each : NULL;
+	if (error == 0)
+		*log = each;
 	return error;
 }
 

@@ -110,85 +110,133 @@ static int end_database(const struct replay *replay)
 	return ftruncate(replay->fd, (off_t)replay->size_bytes) == 0 ? 0 : errno;
 }
 
-static int replay_record(struct redo_log *log, uint64_t offset, const struct record_header *header)
+/* Another log took part in a transaction that is replayed. */
+static int add_outcome(struct redo_log *log, const struct record_reader *reader)
+{
+	struct outcome *place;
+	uint64_t key;
+
+	memcpy(&key, reader->payload, sizeof(key));
+	place = key != 0 ? find_place(log, key) : NULL;
+	if (place == NULL)
+		return EBADMSG;
+	*place = (struct outcome){key, reader->item.value};
+	return 0;
+}
+
+static void begin_reading(struct record_reader *reader, const struct redo_log *log,
+			  const struct record_header *header)
+{
+	reader->fd = log->fd;
+	reader->offset = log->shared->tail_offset + sizeof(*header);
+	reader->end_offset = log->shared->tail_offset + header->length_bytes;
+}
+
+/* Replay the record at the tail, which is done with then. */
+static int replay_record(struct redo_log *log, const struct record_header *header)
 {
 	struct replay replay = {.log = log, .kind = header->kind, .fate = FATE_SKIP};
 	struct record_reader reader;
 	int got, error = 0, has_database = 0;
 
-	reader.fd = log->fd;
-	reader.offset = offset + sizeof(*header);
-	reader.end_offset = offset + header->length_bytes;
+	begin_reading(&reader, log, header);
 	while (error == 0 && (got = next_item(&reader)) > 0) {
 		if (reader.item.kind == ITEM_DATABASE) {
 			error = end_database(&replay);
 			if (error == 0)
 				error = begin_database(&replay, &reader);
 			has_database = 1;
-		} else {
+		} else if (reader.item.kind == ITEM_OUTCOME) {
+			error = add_outcome(log, &reader);
+		} else if (reader.item.kind == ITEM_BYTES) {
 			error = has_database ? write_bytes(&replay, &reader) : EBADMSG;
 		}
 	}
 	if (error == 0)
 		error = got < 0 ? -got : end_database(&replay);
-	if (error != 0)
+	if (error == 0)
+		end_append(log, header->length_bytes);
+	else
 		report("%s/" LOG_NAME " cannot be replayed: %s", log->folder, strerror(error));
 	return error;
 }
 
-/* The header of the record at the tail. As read_record_header(). */
-static int read_tail(const struct redo_log *log, struct record_header *header)
+/* The header of the record at the tail, or of the one behind a record there. As
+ * read_record_header().
+ */
+static int read_tail(const struct redo_log *log, const struct record_header *before,
+		     struct record_header *header)
 {
+	const struct log_shared *shared = log->shared;
+	uint64_t offset = shared->tail_offset;
+
 	*header = (struct record_header){
 		.log_id = log->id,
-		.generation = log->shared->generation,
-		.sequence = log->shared->sequence + 1,
+		.generation = shared->generation,
+		.sequence = shared->sequence + 1,
 	};
-	return read_record_header(log->fd, log->shared->tail_offset, header);
+	if (before != NULL) {
+		offset += record_step(before->length_bytes);
+		header->sequence++;
+	}
+	return read_record_header(log->fd, offset, header);
 }
 
-/* Write the bytes of a record once more: a sync of who died may have failed, and then the next one
- * does not tell that they are not on the disk.
+/* What the record at the tail, which is prepared, says of its transaction. EINPROGRESS where the
+ * doubt was another one.
  */
-static int write_again(struct redo_log *log, const struct record_header *header)
+static int read_doubt(const struct redo_log *log, const struct record_header *header,
+		      struct doubt *doubt)
 {
-	uint64_t offset = log->shared->tail_offset;
-	uint64_t end_offset = offset + record_step(header->length_bytes);
+	struct record_reader reader;
+	int got;
+
+	begin_reading(&reader, log, header);
+	got = next_item(&reader);
+	if (got < 0)
+		return -got;
+	if (got == 0 || reader.item.kind != ITEM_COORDINATOR)
+		return EBADMSG;
+	if (reader.item.value == doubt->transaction)
+		return 0;
+	doubt->transaction = reader.item.value;
+	memcpy(&doubt->coordinator, reader.payload, sizeof(doubt->coordinator));
+	strcpy(doubt->folder, (const char *)reader.payload + sizeof(doubt->coordinator));
+	/* Who asks must not come to be asked. */
+	return doubt->coordinator.log_id < log->id ? EINPROGRESS : EBADMSG;
+}
+
+/* The last record, at the tail, may be of a process that died before it was durable, or before
+ * another log had the rest. It is not written again: that could be torn, where it is durable.
+ */
+static int recover_last(struct redo_log *log, const struct record_header *header,
+			struct doubt *doubt)
+{
 	int error = 0;
 
-	while (error == 0 && offset < end_offset) {
-		long got = read_most(log->fd, log->buffer, BLOCK_BYTES, offset);
-
-		if (got <= 0)
-			return got < 0 ? (int)-got : EIO;
-		error = write_all(log->fd, log->buffer, (size_t)got, offset);
-		offset += (uint64_t)got;
+	if (header->kind == RECORD_PREPARED) {
+		error = read_doubt(log, header, doubt);
+		if (error == 0 && !doubt->is_committed)
+			return revoke_record(log);
 	}
-	if (error == 0 && fdatasync(log->fd) != 0)
-		error = errno;
-	return error;
+	if (error == 0)
+		error = sync_log(log);
+	return error == 0 ? replay_record(log, header) : error;
 }
 
-int recover_tail(struct redo_log *log)
+int recover_tail(struct redo_log *log, struct doubt *doubt)
 {
 	struct record_header header;
-	int is_valid, error = 0;
+	int is_valid;
 
 	if (log->shared->is_broken)
 		return EIO;
-	is_valid = read_tail(log, &header);
-	if (is_valid < 0)
-		return -is_valid;
-	if (is_valid == 0) {
+	is_valid = read_tail(log, NULL, &header);
+	if (is_valid > 0)
+		return recover_last(log, &header, doubt);
+	if (is_valid == 0)
 		set_busy(log, 0);
-		return 0;
-	}
-	error = write_again(log, &header);
-	if (error == 0)
-		error = replay_record(log, log->shared->tail_offset, &header);
-	if (error == 0)
-		end_append(log, header.length_bytes);
-	return error;
+	return -is_valid;
 }
 
 /* A file that has one of these ids from now on is a copy of before the recovery. */
@@ -209,10 +257,10 @@ static int retire_ids(struct redo_log *log)
 	return error;
 }
 
-int recover_log(struct redo_log *log)
+int recover_log(struct redo_log *log, struct doubt *doubt)
 {
 	struct log_shared *shared = log->shared;
-	struct record_header record;
+	struct record_header record, next;
 	struct log_header header;
 	int is_valid, error = read_log_header(log->fd, &header);
 
@@ -224,13 +272,16 @@ int recover_log(struct redo_log *log)
 	if (error != 0)
 		return error;
 	log->id = header.id;
+	memcpy(shared->outcomes, header.outcomes, sizeof(shared->outcomes));
 	shared->generation = header.generation;
 	shared->tail_offset = FIRST_RECORD_OFFSET;
-	while ((is_valid = read_tail(log, &record)) > 0) {
-		error = replay_record(log, shared->tail_offset, &record);
+	for (is_valid = read_tail(log, NULL, &record); is_valid > 0; record = next) {
+		is_valid = read_tail(log, &record, &next);
+		if (is_valid >= 0)
+			error = is_valid > 0 ? replay_record(log, &record)
+					     : recover_last(log, &record, doubt);
 		if (error != 0)
 			return error;
-		end_append(log, record.length_bytes);
 	}
 	error = is_valid < 0 ? -is_valid : leave_all(log);
 	return error == 0 ? retire_ids(log) : error;

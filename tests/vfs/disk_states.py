@@ -11,7 +11,7 @@ import random
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 SECTOR_BYTES = 512
 _ENTRY = struct.Struct("=IIqQ")
@@ -69,8 +69,12 @@ def _apply(data: bytearray, call: Call) -> None:
     data[call.offset : end] = call.data
 
 
+def _is_in(name: str, folder: str) -> bool:
+    return PurePath(name).parent == PurePath(folder)
+
+
 class Disk:
-    """A folder between two syncs."""
+    """A folder, and those in it, between two syncs."""
 
     def __init__(self, begin: dict[str, bytes], *, syncs_names: bool = False) -> None:
         # Of a new file, with its own sync: so it is on the filesystems of Linux.
@@ -85,14 +89,14 @@ class Disk:
         elif call.kind == "u":
             if (file := self.files.pop(call.name, None)) and file.has_name:
                 self.unlinked[call.name] = file
-        elif call.kind == "s" and not call.name:
-            for file in self.files.values():
-                file.has_name = True
-            self.unlinked.clear()
+        elif call.kind == "s" and (file := self.files.get(call.name)):
+            file.settle()
+            file.has_name |= self.syncs_names
         elif call.kind == "s":
-            if file := self.files.get(call.name):
-                file.settle()
-                file.has_name |= self.syncs_names
+            for name, file in self.files.items():
+                file.has_name |= _is_in(name, call.name)
+            for name in [name for name in self.unlinked if _is_in(name, call.name)]:
+                del self.unlinked[name]
         else:
             self.files[call.name].pending.append(call)
 
@@ -128,11 +132,12 @@ def write_state(folder: Path, state: dict[str, bytes]) -> None:
     """Make the folder this state. Files keep their inodes: others wait in a folder beside it."""
     aside = folder.with_name(f"{folder.name}-aside")
     aside.mkdir(exist_ok=True)
-    for path in aside.iterdir():
-        path.replace(folder / path.name)
-    for path in folder.iterdir():
-        if path.name not in state:
-            path.rename(aside / path.name)
+    for source, target in ((aside, folder), (folder, aside)):
+        for path in [path for path in source.rglob("*") if path.is_file()]:
+            place = target / path.relative_to(source)
+            if source is aside or str(path.relative_to(source)) not in state:
+                place.parent.mkdir(exist_ok=True)
+                path.replace(place)
     for name, data in state.items():
         path = folder / name
         with path.open("r+b" if path.exists() else "w+b") as file:

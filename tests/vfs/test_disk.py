@@ -17,7 +17,7 @@ import pytest
 
 from tests.hangs import HANG_S
 from tests.vfs.conftest import build_libraries
-from tests.vfs.disk_states import Disk, read_calls, write_state
+from tests.vfs.disk_states import Call, Disk, read_calls, write_state
 from tests.vfs.programs import SOURCE, change_source, python
 from tests.vfs.transactions import Case, assert_right, reader, write
 
@@ -32,37 +32,44 @@ CASES = [
     Case(databases=2, has_link=True),
     Case(has_changes=True),
     Case(databases=2, has_changes=True),
+    Case(databases=2, folders=2),
+    Case("truncate", databases=3, folders=3, page_bytes=1024, cache_pages=5),
+    Case(databases=3, folders=2, connections=2),
+    Case(databases=2, folders=2, has_changes=True),
     _WAL,
     Case("wal", vfs="wal", page_bytes=1024, connections=2),
 ]
 
 
-# Has the databases open while others die, who are no first members of the log then.
+# Has the databases open while others die, who are no first members of the log then. Reads each one
+# for each line.
 MEMBER = """
     import sqlite3, sys
-    names = ["main", "b", "c"][: int(sys.argv[1])]
     db = sqlite3.connect("main.db", isolation_level=None, timeout=60)
-    for name in names:
+    for name, path in zip(("main", "b", "c"), sys.argv[1:]):
         if name != "main":
-            db.execute(f"ATTACH '{name}.db' AS {name}")
+            db.execute(f"ATTACH '{path}' AS {name}")
         db.execute(f"CREATE TABLE {name}.own(x)")
     print("member", flush=True)
-    sys.stdin.read()
+    for line in sys.stdin:
+        for name in ("main", "b", "c")[: len(sys.argv) - 1]:
+            db.execute(f"SELECT * FROM {name}.last").fetchall()
+        print("seen", flush=True)
 """
 
 
 @contextmanager
-def member(libraries: Path, folder: Path, case: Case, log: Path) -> Iterator[None]:
+def member(libraries: Path, folder: Path, case: Case, log: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that has the databases open until the end of the block."""
     preload = f"{libraries}/call_log.so:{libraries}/joj_{case.vfs}_preload.so"
     with subprocess.Popen(
-        python(preload, MEMBER, case.databases), cwd=folder, stdin=subprocess.PIPE,
+        python(preload, MEMBER, *case.paths), cwd=folder, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True,
         env={**os.environ, "CALLS_FOLDER": str(folder), "CALLS_LOG": str(log)},
     ) as process:  # fmt: skip
         assert process.stdout
         assert process.stdout.readline() == "member\n"
-        yield
+        yield process
 
 
 def log_deaths(
@@ -101,7 +108,16 @@ def cut_the_power(
             number for number, call in enumerate(calls, 1)
             if (call.kind, call.name) == ("w", "acknowledged") and int(call.data) > stock_commits
         )  # fmt: skip
-    disk, acknowledged, at = Disk({}, syncs_names=syncs_names), -1, 0
+    disk = Disk({}, syncs_names=syncs_names)
+    look_at_states(libraries, disk_folder, case, disk, calls, begin, states, draw)
+
+
+def look_at_states(
+    libraries: Path, disk_folder: Path, case: Case, disk: Disk, calls: list[Call], begin: int,
+    states: int, draw: random.Random,
+) -> None:  # fmt: skip
+    """Cut the power so many times behind the call `begin` or a later one."""
+    acknowledged, at = -1, 0
     with reader(libraries, case.vfs) as looking:
         for point in sorted(draw.randrange(begin, len(calls) + 1) for _ in range(states)):
             for call in calls[at:point]:
@@ -110,27 +126,33 @@ def cut_the_power(
                 elif call.kind == "w":
                     acknowledged = int(call.data)
             at = point
-            state = disk.cut(draw, torn=True)
+            state, first = disk.cut(draw, torn=True), draw.choice(range(case.databases))
             if draw.random() < 0.2:
-                state = cut_again(libraries, disk_folder, case.vfs, state, draw)
+                state = cut_again(libraries, disk_folder, case, state, draw)
             write_state(disk_folder, state)
-            views = looking.read(case, disk_folder, is_stock_first=draw.random() < 0.5)
+            is_stock_first = draw.random() < 0.5
+            views = looking.read(case, disk_folder, is_stock_first=is_stock_first, first=first)
             assert_right(views, acknowledged)
 
 
+def look(libraries: Path, folder: Path, case: Case, path: str, log: Path) -> None:
+    """Open and close a database, which recovers it."""
+    code = f"import sqlite3\nsqlite3.connect('{path}').execute('SELECT 1 FROM sqlite_schema')"
+    preload = f"{libraries}/call_log.so:{libraries}/joj_{case.vfs}_preload.so"
+    subprocess.run(
+        python(preload, code), cwd=folder, capture_output=True, check=False, timeout=HANG_S,
+        env={**os.environ, "CALLS_FOLDER": str(folder), "CALLS_LOG": str(log)},
+    )  # fmt: skip
+
+
 def cut_again(
-    libraries: Path, folder: Path, vfs: str, state: dict[str, bytes], draw: random.Random
+    libraries: Path, folder: Path, case: Case, state: dict[str, bytes], draw: random.Random
 ) -> dict[str, bytes]:
     """Return a state that a power cut leaves of the recovery of one."""
     write_state(folder, state)
     log = folder.with_name("recovery")
     log.unlink(missing_ok=True)
-    code = "import sqlite3\nsqlite3.connect('main.db').execute('SELECT 1 FROM sqlite_schema')"
-    preload = f"{libraries}/call_log.so:{libraries}/joj_{vfs}_preload.so"
-    subprocess.run(
-        python(preload, code), cwd=folder, capture_output=True, check=False, timeout=HANG_S,
-        env={**os.environ, "CALLS_FOLDER": str(folder), "CALLS_LOG": str(log)},
-    )  # fmt: skip
+    look(libraries, folder, case, draw.choice(case.paths), log)
     calls = read_calls(log) if log.exists() else []
     disk = Disk(state)
     for call in calls[: draw.randrange(len(calls) + 1)]:
@@ -157,6 +179,41 @@ def test_power_cuts_after_deaths_lose_no_acknowledged_commit(
     libraries: Path, tmp_path: Path, case: Case, has_member: bool
 ) -> None:
     cut_the_power(libraries, tmp_path, case, states=50, seed=1, has_member=has_member)
+
+
+def cut_recoveries(
+    libraries: Path, folder: Path, case: Case, deaths: range, states: int, *, has_member: bool
+) -> None:
+    """Look at states that power cuts leave of the recovery after each of the deaths, by a process
+    that had the databases open, or by the next one."""
+    draw = random.Random(1)
+    for death in deaths:
+        disk, log = folder / str(death) / "disk", folder / str(death) / "log"
+        done = write(libraries, disk, replace(case, commits=3), CALLS_LOG=str(log))
+        assert done.returncode == 0, done.stderr
+        with member(libraries, disk, case, log) if has_member else nullcontext() as beside:
+            died = write(libraries, disk, case, CALLS_LOG=str(log), CALLS_DEATH=str(death))
+            assert died.returncode == -signal.SIGKILL, died.stderr
+            begin = len(read_calls(log))
+            if beside is None:
+                look(libraries, disk, case, draw.choice(case.paths), log)
+            else:
+                assert beside.stdin
+                assert beside.stdout
+                beside.stdin.write("\n")
+                beside.stdin.flush()
+                assert beside.stdout.readline() == "seen\n"
+            calls = read_calls(log)
+        look_at_states(libraries, disk, case, Disk({}), calls, begin, states, draw)
+
+
+@pytest.mark.parametrize("has_member", [False, True])
+@pytest.mark.parametrize("folders", [1, 2])
+def test_power_cut_in_a_recovery_from_a_death_loses_no_commit(
+    libraries: Path, tmp_path: Path, folders: int, has_member: bool
+) -> None:
+    case = Case(databases=2, folders=folders)
+    cut_recoveries(libraries, tmp_path, case, range(19, 27), 25, has_member=has_member)
 
 
 @pytest.mark.full
@@ -245,10 +302,10 @@ FAULTS = {
         "spool.c", "first_bytes > JOURNAL_HEADER_BYTES", "first_bytes < 0",
     ),
     "databases are not synced before their journals are deleted": (
-        "redo_commit.c", "rc == SQLITE_OK ? LOWER(file, xSync, SQLITE_SYNC_NORMAL) : rc;", "rc;",
+        "redo_stock.c", "rc == SQLITE_OK ? LOWER(file, xSync, SQLITE_SYNC_NORMAL) : rc;", "rc;",
     ),
     "journals of several databases name no super-journal": (
-        "redo_commit.c", "\tif (rc == SQLITE_OK && super != NULL && !super->is_file) {",
+        "redo_stock.c", "\tif (rc == SQLITE_OK && super != NULL && !super->is_file) {",
         "\tif (rc == SQLITE_OK && super != NULL && super->is_file) {",
     ),
     "a header that is torn is not mended": (
@@ -263,12 +320,41 @@ FAULTS = {
         "\t\tif (reader.item.kind == ITEM_DATABASE && has_database) {\n\t\t\tbreak;\n"
         "\t\t} else if (reader.item.kind == ITEM_DATABASE) {",
     ),
+    "a prepared record is not synced": (
+        "redo_commit.c", "append_record(log, &writer, kind, must_sync)",
+        "append_record(log, &writer, kind, must_sync && at == 0)",
+    ),
+    "the coordinator's record is not synced": (
+        "redo_commit.c", "append_record(log, &writer, kind, must_sync)",
+        "append_record(log, &writer, kind, must_sync && at > 0)",
+    ),
+    "each log commits for itself": (
+        "redo_commit.c", "at > 0 ? RECORD_PREPARED : RECORD_COMMIT", "RECORD_COMMIT",
+    ),
+    "a coordinator that was emptied has no outcomes": (
+        "redo_log.c", "\tmemcpy(block.header.outcomes, shared->outcomes,",
+        "\tmemset(block.header.outcomes, 0,",
+    ),
+    "a recovery forgets the outcomes before": (
+        "redo_recovery.c", "\tmemcpy(shared->outcomes, header.outcomes,",
+        "\tmemset(shared->outcomes, 0,",
+    ),
+    "a recovery passes the outcomes in records over": (
+        "redo_recovery.c", "\t*place = (struct outcome){key, reader->item.value};\n", "",
+    ),
+    "doubt counts as a commit": (
+        "redo_member.c", "\tdoubt->is_committed = 0;", "\tdoubt->is_committed = 1;",
+    ),
+    "doubt counts as none": (
+        "redo_recovery.c", "if (error == 0 && !doubt->is_committed)", "if (error == 0)",
+    ),
     "the name of a new WAL is not synced": ("wal_vfs.c", "wal->must_sync_name || ", ""),
     "frames of a WAL are not synced": ("wal_vfs.c", "rc = fdatasync(wal->sync_fd);", "rc = 0;"),
 }  # fmt: skip
 
 
 _LINKED = Case(databases=2, has_link=True)
+_FOLDERS = Case(databases=2, folders=2)
 # Where the power is cut, if not in the usual cases.
 FAULT_CASES = {
     "whole blocks of an older generation count": Case(databases=2, connections=2),
@@ -276,6 +362,14 @@ FAULT_CASES = {
     "a journal's header is there before its pages": _LINKED,
     "databases are not synced before their journals are deleted": _LINKED,
     "journals of several databases name no super-journal": _LINKED,
+    "a prepared record is not synced": _FOLDERS,
+    "the coordinator's record is not synced": _FOLDERS,
+    "each log commits for itself": _FOLDERS,
+    "a coordinator that was emptied has no outcomes": _FOLDERS,
+    "a recovery forgets the outcomes before": _FOLDERS,
+    "a recovery passes the outcomes in records over": _FOLDERS,
+    "doubt counts as a commit": _FOLDERS,
+    "doubt counts as none": _FOLDERS,
     "the name of a new WAL is not synced": _WAL,
     "frames of a WAL are not synced": _WAL,
 }
@@ -292,6 +386,15 @@ def test_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
             folder = tmp_path / str(number)
             folder.mkdir()
             cut_the_power(libraries, folder, case, states=1500, seed=3)
+
+
+def test_record_of_a_dead_process_that_is_not_synced_is_found(tmp_path: Path) -> None:
+    before = "\t\terror = sync_log(log);\n\treturn error == 0 ? replay_record"
+    after = "\t\terror = 0;\n\treturn error == 0 ? replay_record"
+    source = change_source(tmp_path, "redo_recovery.c", before, after)
+    libraries = build_libraries(source, tmp_path / "build")
+    with pytest.raises(AssertionError):
+        cut_recoveries(libraries, tmp_path, Case(databases=2), range(20, 21), 200, has_member=False)
 
 
 def test_journal_that_comes_back_is_found(tmp_path: Path) -> None:

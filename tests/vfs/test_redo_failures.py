@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from tests.vfs.programs import change_source, python
 from tests.vfs.transactions import Case, acknowledgement, assert_right, reader, write
 
 
-@pytest.mark.parametrize("databases", [1, 3])
-def test_process_may_die_at_any_call(libraries: Path, tmp_path: Path, databases: int) -> None:
-    case, folder, draw = Case(databases=databases, commits=30), tmp_path / "disk", random.Random(1)
+@pytest.mark.parametrize("case", [Case(), Case(databases=3), Case(databases=3, folders=3)], ids=str)
+def test_process_may_die_at_any_call(libraries: Path, tmp_path: Path, case: Case) -> None:
+    case, folder, draw = replace(case, commits=30), tmp_path / "disk", random.Random(1)
     log = tmp_path / "log"
     assert write(libraries, folder, case, CALLS_LOG=str(log)).returncode == 0
     calls = len(read_calls(log))
@@ -29,19 +30,23 @@ def test_process_may_die_at_any_call(libraries: Path, tmp_path: Path, databases:
             death = str(draw.randrange(1, calls + 1))
             died = write(libraries, folder, case, CALLS_DEATH=death)
             assert died.returncode in (-signal.SIGKILL, 0), died.stderr
-            views = looking.read(case, folder, is_stock_first=draw.random() < 0.5)
+            is_stock_first, first = draw.random() < 0.5, draw.choice(range(case.databases))
+            views = looking.read(case, folder, is_stock_first=is_stock_first, first=first)
             assert_right(views, acknowledgement(folder))
 
 
-def test_processes_that_die_beside_others_lose_nothing(libraries: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folders", [1, 2])
+def test_processes_that_die_beside_others_lose_nothing(
+    libraries: Path, tmp_path: Path, folders: int
+) -> None:
     """Four writers at a time; each transaction is of all databases, in turn."""
     folder, draw = tmp_path / "disk", random.Random(1)
-    case = Case(databases=2, commits=15)
+    case = Case(databases=2, folders=folders, commits=15)
     assert write(libraries, folder, case).returncode == 0
     code = """
         import sqlite3, sys
         db = sqlite3.connect("main.db", isolation_level=None, timeout=60)
-        db.execute("ATTACH 'b.db' AS b")
+        db.execute(f"ATTACH '{sys.argv[1]}' AS b")
         while True:
             db.execute("BEGIN IMMEDIATE")
             [number] = db.execute("SELECT number + 1 FROM last").fetchone()
@@ -56,8 +61,8 @@ def test_processes_that_die_beside_others_lose_nothing(libraries: Path, tmp_path
         for _ in range(4):
             running = [
                 subprocess.Popen(
-                    python(preload, code), cwd=folder, stdout=subprocess.PIPE, text=True,
-                    env={**os.environ, "CALLS_FOLDER": str(folder),
+                    python(preload, code, case.paths[1]), cwd=folder, stdout=subprocess.PIPE,
+                    text=True, env={**os.environ, "CALLS_FOLDER": str(folder),
                          "CALLS_DEATH": str(draw.randrange(20, 200))},
                 )
                 for _ in range(4)
@@ -72,10 +77,11 @@ def test_processes_that_die_beside_others_lose_nothing(libraries: Path, tmp_path
 
 @pytest.mark.parametrize("kind", ["w", "s", "t"])
 @pytest.mark.parametrize("once", ["", ":1"], ids=["from then on", "once"])
+@pytest.mark.parametrize("folders", [1, 2])
 def test_call_that_fails_leaves_nothing_half(
-    libraries: Path, tmp_path: Path, kind: str, once: str
+    libraries: Path, tmp_path: Path, kind: str, once: str, folders: int
 ) -> None:
-    case, draw = Case(databases=2, commits=25), random.Random(1)
+    case, draw = Case(databases=2, folders=folders, commits=25), random.Random(1)
     failed = 0
     with reader(libraries) as looking:
         for number in range(12):
@@ -95,12 +101,12 @@ def test_call_that_fails_leaves_nothing_half(
 # none of them does. A row has its number in both, or in none.
 FAILING = """
     import ctypes, os, sqlite3, sys
-    fault, once = sys.argv[1:3]
+    fault, once, path = sys.argv[1:4]
     calls = ctypes.c_int.in_dll(ctypes.CDLL(None), "calls_of_kind")
 
     def connect():
         db = sqlite3.connect("main.db", isolation_level=None)
-        db.execute("ATTACH 'b.db' AS b")
+        db.execute(f"ATTACH '{path}' AS b")
         return db
 
     def insert(db, number, length_bytes):
@@ -132,9 +138,9 @@ FAILING = """
         db.execute(f"CREATE TABLE {name}.t(number, x)")
     db.close()
     failures = number = 0
-    for what in sys.argv[3:]:
+    for what in sys.argv[4:]:
         if what == "linked":
-            os.link("b.db", "../link")
+            os.link(path, "../link")
         nth, was_reached = 0, True
         while was_reached:
             nth, number, before, is_done, db = nth + 1, number + 1, look(), False, None
@@ -167,15 +173,16 @@ FAILING = """
     "fault",
     [f"w{errno.ENOSPC}", f"w{errno.EIO}", f"s{errno.EIO}", f"t{errno.EIO}", f"r{errno.EIO}"],
 )
+@pytest.mark.parametrize("path", ["b.db", "1/b.db"])
 def test_each_call_fails_in_its_turn(
-    libraries: Path, tmp_path: Path, fault: str, once: str
+    libraries: Path, tmp_path: Path, fault: str, once: str, path: str
 ) -> None:
     """SQLite's diskfull.test, whose failures are of the VFS below, and no call of the log's."""
     folder = tmp_path / "disk"
-    folder.mkdir()
+    (folder / path).parent.mkdir(parents=True)
     preload = f"{libraries}/call_log.so:{libraries}/joj_redo_preload.so"
     done = subprocess.run(
-        python(preload, FAILING, fault, once, "new", "small", "large", "vacuum", "linked"),
+        python(preload, FAILING, fault, once, path, "new", "small", "large", "vacuum", "linked"),
         cwd=folder, env={**os.environ, "CALLS_FOLDER": str(folder)}, capture_output=True,
         text=True, check=False, timeout=HANG_S,
     )  # fmt: skip

@@ -13,15 +13,17 @@ import pytest
 from tests.hangs import HANG_S
 from tests.vfs.programs import build_preload, python
 
-# Four threads, of which two share a database each, and the one that is attached to it.
+# Four threads, of which two share a database each, and the one that is attached to it, in the same
+# folder or in another one.
 WRITERS = """
     import sqlite3, sys, threading
     mode, pages = sys.argv[1:]
 
     def connect(number):
-        name = f"file:{number % 2}{{}}.db?cache={pages}"
-        db = sqlite3.connect(name.format(""), isolation_level=None, timeout=60, uri=True)
-        until_free(db, f"ATTACH '{name.format('b')}' AS b")
+        first, other = ("0.db", "0b.db") if number % 2 == 0 else ("1.db", "folder/1b.db")
+        name = f"file:{first}?cache={pages}"
+        db = sqlite3.connect(name, isolation_level=None, timeout=60, uri=True)
+        until_free(db, f"ATTACH 'file:{other}?cache={pages}' AS b")
         return db
 
     def until_free(db, statement, *values):
@@ -78,12 +80,13 @@ def test_threads_commit_without_a_race(
     preloads: Callable[[str, str], str], disk: Path, kind: str, vfs: str, mode: str, pages: str
 ) -> None:
     library = preloads(f"joj_{vfs}", kind)
+    (disk / "folder").mkdir()
     done = subprocess.run(
         python(library, WRITERS, mode, pages), cwd=disk, capture_output=True, text=True,
         check=False, timeout=HANG_S,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    for name in ("0", "0b", "1", "1b"):
+    for name in ("0", "0b", "1", "folder/1b"):
         with sqlite3.connect(disk / f"{name}.db") as db:
             assert db.execute("SELECT count(*) FROM t").fetchall() == [(88,)]
         db.close()

@@ -19,17 +19,16 @@ from tests.vfs.programs import python
 
 WRITER = """
     import os, random, sqlite3, sys
-    mode = sys.argv[1]
-    databases, commits, page_bytes, cache_pages, connections, has_link, has_changes = \
-        map(int, sys.argv[2:])
+    mode, paths = sys.argv[1], sys.argv[2].split(",")
+    commits, page_bytes, cache_pages, connections, has_link, has_changes = map(int, sys.argv[3:])
     draw = random.Random(1)
-    names = ["main", "b", "c"][:databases]
+    databases, names = len(paths), ["main", "b", "c"][: len(paths)]
     acknowledged = os.open("acknowledged", os.O_RDWR | os.O_CREAT)
 
     def connect():
         db = sqlite3.connect("main.db", isolation_level=None, timeout=60)
-        for name in names[1:]:
-            db.execute(f"ATTACH '{name}.db' AS {name}")
+        for name, path in zip(names[1:], paths[1:]):
+            db.execute(f"ATTACH '{path}' AS {name}")
         for name in names:
             db.execute(f"PRAGMA {name}.page_size = {page_bytes}")
             db.execute(f"PRAGMA {name}.journal_mode = {mode}")
@@ -87,17 +86,18 @@ WRITER = """
             change()
 """
 
-# One line a folder: the VFS, and how many databases. Answers with what each VFS sees: the number of
-# the last transaction in each database, or a word.
+# One line a folder: the VFS, the databases, and which of them is opened first. Answers with what
+# each VFS sees: the number of the last transaction in each database, or a word.
 READER = """
     import json, os, sqlite3, sys
 
-    def look(names, vfs):
-        db = None
+    def look(paths, first, vfs):
+        db, names = None, ["main", "b", "c"][: len(paths)]
         try:
+            sqlite3.connect(f"file:{paths[first]}?vfs={vfs}", uri=True).close()
             db = sqlite3.connect(f"file:main.db?vfs={vfs}", uri=True, isolation_level=None)
-            for name in names[1:]:
-                db.execute(f"ATTACH 'file:{name}.db?vfs={vfs}' AS {name}")
+            for name, path in zip(names[1:], paths[1:]):
+                db.execute(f"ATTACH 'file:{path}?vfs={vfs}' AS {name}")
             return [look_at(db, name) for name in names]
         except sqlite3.DatabaseError as error:
             return ["refused: " + str(error)]
@@ -115,11 +115,10 @@ READER = """
         return number if total == number * (number + 1) // 2 and most == number else "wrong"
 
     for line in sys.stdin:
-        vfs, databases, is_stock_first, folder = json.loads(line)
+        vfs, paths, first, is_stock_first, folder = json.loads(line)
         os.chdir(folder)
-        names = ["main", "b", "c"][:databases]
         order = ["unix"] * is_stock_first + [f"joj_{vfs}", "unix"]
-        print(json.dumps([look(names, each) for each in order]), flush=True)
+        print(json.dumps([look(paths, first, each) for each in order]), flush=True)
 """
 
 
@@ -129,6 +128,8 @@ class Case:
 
     mode: str = "delete"
     databases: int = 1
+    # The databases are in as many folders, each with a log.
+    folders: int = 1
     page_bytes: int = 4096
     cache_pages: int = 2000
     commits: int = 40
@@ -140,17 +141,32 @@ class Case:
     has_changes: bool = False
     vfs: str = "redo"
 
+    @property
+    def paths(self) -> list[str]:
+        """The databases, of which the first lies in the folder itself."""
+        names = ("main", "b", "c")[: self.databases]
+        places = [number % self.folders for number in range(self.databases)]
+        return [
+            f"{place}/{name}.db" if place else f"{name}.db"
+            for place, name in zip(places, names, strict=True)
+        ]
+
+    def make_folders(self, folder: Path) -> None:
+        """Make what is not there of the folders."""
+        for path in self.paths:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+
 
 def write(
     libraries: Path, folder: Path, case: Case, *, is_stock: bool = False, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the program in a folder, with its calls logged."""
-    folder.mkdir(exist_ok=True)
+    case.make_folders(folder)
     preload = f"{libraries}/call_log.so"
     if not is_stock:
         preload += f":{libraries}/joj_{case.vfs}_preload.so"
     command = python(
-        preload, WRITER, case.mode, case.databases, case.commits, case.page_bytes,
+        preload, WRITER, case.mode, ",".join(case.paths), case.commits, case.page_bytes,
         case.cache_pages, case.connections, int(case.has_link), int(case.has_changes),
     )  # fmt: skip
     return subprocess.run(
@@ -165,11 +181,13 @@ class Reader:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def read(self, case: Case, folder: Path, *, is_stock_first: bool) -> list[list[int | str]]:
-        """Return what each shows, in that order."""
+    def read(
+        self, case: Case, folder: Path, *, is_stock_first: bool, first: int = 0
+    ) -> list[list[int | str]]:
+        """Return what each shows, in that order, when it has opened the database `first`."""
         assert self.process.stdin
         assert self.process.stdout
-        request = [case.vfs, case.databases, is_stock_first, str(folder)]
+        request = [case.vfs, case.paths, first, is_stock_first, str(folder)]
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         answer: list[list[int | str]] = json.loads(self.process.stdout.readline())

@@ -88,7 +88,7 @@ static void add_any_item(struct input *input, struct record_writer *writer,
 		uint16_t length_bytes;
 		uint64_t id, value;
 	} item;
-	unsigned char bytes[2 * MAX_PAYLOAD_BYTES];
+	unsigned char bytes[2 * BLOCK_BYTES];
 
 	take(input, &item, sizeof(item));
 	if (item.kind % 4 == 0) {
@@ -100,8 +100,18 @@ static void add_any_item(struct input *input, struct record_writer *writer,
 			     item_names[item.name % 4]);
 		return;
 	}
+	if (item.name == 1) {
+		struct coordinator_item coordinator = {.log_id = item.id, .log_file = files[0]};
+
+		add_coordinator(writer, item.value, &coordinator, FOLDER);
+		return;
+	}
 	item.length_bytes %= sizeof(bytes);
 	take(input, bytes, item.length_bytes);
+	if (item.name == 2) {
+		add_item(writer, item.file % 8, item.value, bytes, item.length_bytes);
+		return;
+	}
 	add_item(writer, ITEM_BYTES, item.value >> item.offset_bits % 64, bytes,
 		 item.length_bytes);
 }
@@ -118,7 +128,7 @@ static void write_record(struct input *input, int fd, uint64_t *offset,
 	for (items %= 16; items > 0; items--)
 		add_any_item(input, &writer, files);
 	take(input, &items, sizeof(items));
-	header->kind = items % 3;
+	header->kind = items == 10 ? RECORD_PREPARED : items % 3;
 	header->sequence++;
 	require(end_record(&writer, header) == 0, "no record");
 	*offset += record_step(header->length_bytes);
@@ -141,7 +151,7 @@ static void write_log(struct input *input, int flags, const struct file_id *file
 	if (flags & SET_IDS)
 		block.header.id = LOG_ID;
 	if (flags & SEAL_HEADER) {
-		block.header.lost_count %= 2 * MAX_LOST;
+		block.header.lost_count %= 1000;
 		seal_log_header(&block.header);
 	}
 	require(write_all(fd, block.bytes, BLOCK_BYTES, flags & SECOND_HEADER ? BLOCK_BYTES : 0) ==

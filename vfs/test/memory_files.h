@@ -24,6 +24,7 @@
 #define pread memory_pread
 #define pwrite memory_pwrite
 #define readdir memory_readdir
+#define stat(path, status) memory_stat(path, status)
 #define statx memory_statx
 
 /* Forget all files. Names that may appear: their number, and each once. */
