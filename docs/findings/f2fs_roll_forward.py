@@ -45,9 +45,8 @@ def main() -> None:
         begin, before = checkpoint_area(cut)
         with mounted_copy(cut) as at_copy:
             assert at_copy
-            print(
-                f"one cut: the synced block is in {', '.join(files_with_block(at_copy)) or 'no file'}"
-            )
+            found = files_with_block(at_copy)
+            print(f"one cut: the synced block is in {', '.join(found) or 'no file'}")
             again = copy(cut, "again")
         with again.open("r+b") as file:
             os.pwrite(file.fileno(), before, begin)
