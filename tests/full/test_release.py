@@ -1,5 +1,6 @@
 """A release is the same to the byte wherever it is packed: twice from one commit and one build of
-the agents, in folders of other names, in another time zone and with another umask.
+the agents, in folders of other names, in another time zone and with another umask. The cure and the
+uploader are built twice too; each agent takes too long for that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from tests.command.conftest import CHECKOUT
 
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or CHECKOUT / "target")
+UPLOADER = Path("x86_64-unknown-linux-gnu", "release", "joj-uploader")
 # As `make release` does, but for what cargo builds.
 STEPS = """
 umask {umask}
@@ -44,6 +46,13 @@ def pack_release(clone: Path, umask: str, **environment: str) -> Path:
     return clone / "dist"
 
 
+def build_uploader(clone: Path) -> bytes:
+    """Return the uploader that a clone builds in a folder of its own; its agent is left out."""
+    own = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
+    subprocess.run(["make", "-s", "-o", "agent", "collector"], cwd=clone, env=own, check=True)
+    return (clone / "target" / UPLOADER).read_bytes()
+
+
 def test_two_releases_of_one_commit_are_equal(tmp_path: Path) -> None:
     first = pack_release(tmp_path / "a" / "jojlab", "022", TZ="UTC")
     second = pack_release(tmp_path / "of-another-name" / "deeper" / "copy", "077", TZ="Asia/Tokyo")
@@ -53,6 +62,7 @@ def test_two_releases_of_one_commit_are_equal(tmp_path: Path) -> None:
     assert sorted(by_name) == sorted({path.name for path in first.iterdir()} - {"SHA256SUMS"})
     for name, digest in by_name.items():
         assert hashlib.sha256((first / name).read_bytes()).hexdigest() == digest
+    assert build_uploader(second.parent) == (TARGET / UPLOADER).read_bytes()
     [tar] = first.glob("joj-agent-*-x86_64.tar.gz")
     with tarfile.open(tar) as archive:
         archive.extractall(tmp_path / "device", filter="data")
