@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.ended import HANG_S
+from tests.hangs import HANG_S
 from tests.vfs.conftest import build_libraries
 from tests.vfs.disk_states import Call, read_calls
 from tests.vfs.programs import (
