@@ -9,9 +9,9 @@
  * zeroes. That is linear, so it is looked up for each byte of the sum.
  */
 #include <linux/crc32.h>
-#include <linux/string.h>
 
 #include <asm/cpufeature.h>
+#include <asm/unaligned.h>
 
 /* A third of a block of a filesystem, less some words. */
 #define PART_BYTES 1360
@@ -23,12 +23,10 @@ static u32 after_zeroes[sizeof(u32)][256];
 /* The same by tables, of lib/crc32.c. */
 u32 __pure __crc32c_le_base(u32 crc, unsigned char const *bytes, size_t length);
 
+/* Not by memcpy(): where the kernel is built with -fno-builtin, that is a call for each word. */
 static inline u64 with_word(u64 sum, const unsigned char *bytes)
 {
-	u64 word;
-
-	memcpy(&word, bytes, sizeof(word));
-	asm("crc32q %1, %0" : "+r"(sum) : "rm"(word));
+	asm("crc32q %1, %0" : "+r"(sum) : "rm"(get_unaligned((const u64 *)bytes)));
 	return sum;
 }
 
