@@ -1,11 +1,10 @@
 //! A modelled flash disk, by its files in /sys/block (kernel/flash/attributes.c, power_cut.h):
-//! reads its statistics, gives it a past, has it refuse a write, reads the record that it makes of
-//! what is written to it, and puts it into states that a power cut may leave.
+//! reads its statistics, gives it a past, has it refuse a write, and reads the record that it makes
+//! of what is written to it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -100,11 +99,13 @@ pub const SECTORS: usize = 8;
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = 4096;
 
+/// The file that takes commands about records.
+pub(super) const RECORD: &str = "flash_record";
+
 /// Bytes that sysfs takes or gives at once.
-const PAGE_BYTES: usize = 4096;
+pub(super) const PAGE_BYTES: usize = 4096;
 const REQUEST_BYTES: usize = 32;
 const PIECE_BYTES: usize = 16 + 16 * SECTORS;
-const CHOSEN_BYTES: usize = 8 + 4 * SECTORS;
 const MOVE_BYTES: usize = 24;
 
 /// The reason why there is no record, or no such state.
@@ -139,6 +140,18 @@ pub enum RecordCommand {
     Restore(u8),
     /// From now on the disk notes which slots change.
     Follow,
+}
+
+impl RecordCommand {
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Begin(number) => format!("begin {number}"),
+            Self::End => "end".to_owned(),
+            Self::Clear(number) => format!("clear {number}"),
+            Self::Restore(number) => format!("restore {number}"),
+            Self::Follow => "follow".to_owned(),
+        }
+    }
 }
 
 /// A request that was recorded: a write, a discard, a write of zeroes, or a flush.
@@ -184,31 +197,13 @@ pub struct DiskRecord {
     pub moves: Vec<RecordedMove>,
 }
 
-/// The choice of a sector that cannot be read until it is written (FLASH_UNREADABLE_PART).
-pub const UNREADABLE: u32 = u32::MAX;
-
-/// The choice for one slot: of each sector the number of a piece plus one, 0 for what was
-/// before, or `UNREADABLE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChosenSlot {
-    pub slot: u64,
-    pub pieces: [u32; SECTORS],
-}
-
 /// Tells the device with this folder.
 ///
 /// # Errors
 /// If somebody has it open, or it has no such record.
 pub fn write_command(folder: &Path, command: RecordCommand) -> Result<(), FlashRecordError> {
-    let path = folder.join("flash_record");
-    let what = match command {
-        RecordCommand::Begin(number) => format!("begin {number}"),
-        RecordCommand::End => "end".to_owned(),
-        RecordCommand::Clear(number) => format!("clear {number}"),
-        RecordCommand::Restore(number) => format!("restore {number}"),
-        RecordCommand::Follow => "follow".to_owned(),
-    };
-    fs::write(&path, &what).map_err(|source| FlashRecordError::Refused { what, path, source })
+    let (path, what) = (folder.join(RECORD), command.words());
+    fs::write(&path, &what).map_err(refusal(&what, &path))
 }
 
 /// Reads the record of the device with this folder, and of one that `has_moves` those.
@@ -271,187 +266,14 @@ fn read_moves(folder: &Path) -> Result<Vec<RecordedMove>, FlashRecordError> {
     })
 }
 
-/// Has slots of the disk hold what is chosen, after a `Clear` or `Restore`.
-///
-/// # Errors
-/// If somebody has the disk open, the record has no such piece, or memory ran out.
-pub fn choose(folder: &Path, chosen: &[ChosenSlot]) -> Result<(), FlashRecordError> {
-    let path = folder.join("flash_power_cut");
-    let refused = refusal("choose slots", &path);
-    let mut file = File::options().write(true).open(&path).map_err(&refused)?;
-    for some in chosen.chunks(PAGE_BYTES / CHOSEN_BYTES) {
-        let mut bytes = Vec::with_capacity(PAGE_BYTES);
-        for slot in some {
-            bytes.extend(slot.slot.to_ne_bytes());
-            slot.pieces.iter().for_each(|piece| bytes.extend(piece.to_ne_bytes()));
-        }
-        file.write_all(&bytes).map_err(&refused)?;
-    }
-    Ok(())
-}
-
-/// Slots whose contents may have changed since this was asked last.
-///
-/// # Errors
-/// If somebody has the disk open, or no memory was left to note one.
-pub fn read_changes(folder: &Path) -> Result<Vec<u64>, FlashRecordError> {
-    read_all(folder.join("flash_changes"), 8, |item| Some(word(item, 0)))
-}
-
-/// The contents of a disk's slots, while nobody has it open.
-pub struct SlotContents {
-    file: File,
-    path: PathBuf,
-}
-
-impl SlotContents {
-    /// Open the disk with this folder.
-    ///
-    /// # Errors
-    /// If it is no modelled one.
-    pub fn open(folder: &Path) -> Result<Self, FlashRecordError> {
-        let path = folder.join("flash_contents");
-        let file = File::open(&path).map_err(refusal("show slots", &path))?;
-        Ok(Self { file, path })
-    }
-
-    /// Reads one.
-    ///
-    /// # Errors
-    /// If somebody has the disk open.
-    pub fn read(&self, slot: u64) -> Result<[u8; SLOT_BYTES], FlashRecordError> {
-        let mut content = [0; SLOT_BYTES];
-        let read = self.file.read_exact_at(&mut content, slot * SLOT_BYTES as u64);
-        read.map_err(refusal("show a slot", &self.path))?;
-        Ok(content)
-    }
-}
-
-/// Reads contents of slots many at a time, by asynchronous I/O (io_submit(2)), as a file of sysfs
-/// gives one slot a call: in User Mode Linux each call takes two switches between processes.
-pub struct SlotBatch {
-    contents: Vec<[u8; SLOT_BYTES]>,
-    /// The kernel's name of the queue; none where there cannot be one.
-    queue: Option<libc::c_ulong>,
-}
-
-/// A request of a queue, and what came of it (include/uapi/linux/aio_abi.h).
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct QueuedRead {
-    data: u64,
-    key_and_flags: u64,
-    operation: u16,
-    priority: i16,
-    descriptor: i32,
-    buffer: u64,
-    length: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    descriptor_of_result: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct QueueEvent {
-    data: u64,
-    request: u64,
-    result: i64,
-    second_result: i64,
-}
-
-impl SlotBatch {
-    /// The most slots of one call.
-    pub const MOST: usize = 64;
-
-    /// Return the contents of slots, in their order.
-    ///
-    /// # Errors
-    /// If somebody has the disk open.
-    pub fn read(
-        &mut self,
-        source: &SlotContents,
-        slots: &[u64],
-    ) -> Result<&[[u8; SLOT_BYTES]], FlashRecordError> {
-        // Before Linux 5.12 files of sysfs take no such request.
-        let is_read = self.queue.is_some_and(|queue| self.read_by_queue(queue, source, slots));
-        if !is_read {
-            for (content, slot) in self.contents.iter_mut().zip(slots) {
-                *content = source.read(*slot)?;
-            }
-        }
-        Ok(&self.contents[..slots.len()])
-    }
-
-    /// Return whether all of them were read.
-    fn read_by_queue(
-        &mut self,
-        queue: libc::c_ulong,
-        source: &SlotContents,
-        slots: &[u64],
-    ) -> bool {
-        let mut requests = [QueuedRead::default(); Self::MOST];
-        let mut events = [QueueEvent::default(); Self::MOST];
-        for ((request, content), slot) in requests.iter_mut().zip(&mut self.contents).zip(slots) {
-            request.descriptor = source.file.as_raw_fd();
-            request.buffer = content.as_mut_ptr() as u64;
-            request.length = SLOT_BYTES as u64;
-            request.offset = (slot * SLOT_BYTES as u64).cast_signed();
-        }
-        let pointers: Vec<*const QueuedRead> =
-            requests[..slots.len()].iter().map(|it| it as _).collect();
-        // SAFETY: requests and buffers outlive the call, and are done when the next one returns.
-        let taken =
-            unsafe { libc::syscall(libc::SYS_io_submit, queue, pointers.len(), pointers.as_ptr()) };
-        if taken <= 0 {
-            return false;
-        }
-        let no_limit = std::ptr::null::<libc::timespec>();
-        // SAFETY: there is room for as many events as there are requests.
-        let done = unsafe {
-            libc::syscall(
-                libc::SYS_io_getevents,
-                queue,
-                taken,
-                taken,
-                events.as_mut_ptr(),
-                no_limit,
-            )
-        };
-        assert_eq!(done, taken, "no signal is handled here, and no other request is in the queue");
-        let whole = |event: &QueueEvent| event.result == SLOT_BYTES as i64;
-        taken as usize == slots.len() && events[..slots.len()].iter().all(whole)
-    }
-}
-
-impl Default for SlotBatch {
-    fn default() -> Self {
-        let mut queue: libc::c_ulong = 0;
-        // SAFETY: it writes to the number alone.
-        let failed = unsafe { libc::syscall(libc::SYS_io_setup, Self::MOST, &raw mut queue) };
-        let contents = vec![[0; SLOT_BYTES]; Self::MOST];
-        Self { contents, queue: (failed == 0).then_some(queue) }
-    }
-}
-
-impl Drop for SlotBatch {
-    fn drop(&mut self) {
-        if let Some(queue) = self.queue {
-            // SAFETY: no request is left in it.
-            unsafe { libc::syscall(libc::SYS_io_destroy, queue) };
-        }
-    }
-}
-
 /// Make the error of a step at a file.
-fn refusal(what: &str, path: &Path) -> impl Fn(io::Error) -> FlashRecordError {
+pub(super) fn refusal(what: &str, path: &Path) -> impl Fn(io::Error) -> FlashRecordError {
     let (what, path) = (what.to_owned(), path.to_owned());
     move |source| FlashRecordError::Refused { what: what.clone(), path: path.clone(), source }
 }
 
 /// The number at a place of an item, in words of 8 bytes.
-fn word(item: &[u8], place: usize) -> u64 {
+pub(super) fn word(item: &[u8], place: usize) -> u64 {
     let bytes = item[place * 8..][..8].try_into().expect("eight bytes");
     u64::from_ne_bytes(bytes)
 }
@@ -461,11 +283,20 @@ fn read_all<Item>(
     item_bytes: usize,
     decode: impl Fn(&[u8]) -> Option<Item>,
 ) -> Result<Vec<Item>, FlashRecordError> {
+    let file = File::open(&path).map_err(refusal("read", &path))?;
+    read_items(&file, &path, item_bytes, decode)
+}
+
+pub(super) fn read_items<Item>(
+    file: &File,
+    path: &Path,
+    item_bytes: usize,
+    decode: impl Fn(&[u8]) -> Option<Item>,
+) -> Result<Vec<Item>, FlashRecordError> {
     let failed = |source| match Errno::from_io_error(&source) {
         Some(Errno::OVERFLOW) => FlashRecordError::Overflown,
-        _ => FlashRecordError::Refused { what: "read".into(), path: path.clone(), source },
+        _ => FlashRecordError::Refused { what: "read".into(), path: path.into(), source },
     };
-    let file = File::open(&path).map_err(failed)?;
     let mut buffer = vec![0; PAGE_BYTES / item_bytes * item_bytes];
     let mut items = Vec::new();
     loop {
@@ -476,7 +307,7 @@ fn read_all<Item>(
         }
         for item in buffer[..length].chunks_exact(item_bytes) {
             items.push(decode(item).ok_or_else(|| FlashRecordError::Malformed {
-                path: path.clone(),
+                path: path.into(),
                 what: format!("item {} is none of this version", items.len()),
             })?);
         }
@@ -486,27 +317,6 @@ fn read_all<Item>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slots_are_read_in_batches_as_one_by_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let slots = SlotBatch::MOST as u64 + 3;
-        let content = |slot: u64| [(slot % 251) as u8 + 1; SLOT_BYTES];
-        let bytes: Vec<u8> = (0..slots).flat_map(content).collect();
-        fs::write(folder.path().join("flash_contents"), bytes).unwrap();
-        let contents = SlotContents::open(folder.path()).unwrap();
-        let order: Vec<u64> = (0..slots).rev().collect();
-        let mut batch = SlotBatch::default();
-        for chunk in order.chunks(SlotBatch::MOST) {
-            let result = batch.read(&contents, chunk).unwrap();
-            assert!(result.iter().zip(chunk).all(|(bytes, slot)| *bytes == content(*slot)));
-            assert_eq!(result.len(), chunk.len());
-        }
-        assert!(
-            batch.queue.is_some_and(|queue| { batch.read_by_queue(queue, &contents, &[7, 2]) })
-        );
-        assert!(batch.read(&contents, &[slots]).is_err(), "there is none");
-    }
 
     #[test]
     fn statistics_are_names_and_values() {
@@ -555,16 +365,5 @@ mod tests {
         assert_eq!(found.len(), 300);
         assert_eq!((found[7].issue_ns, found[7].first_piece, found[7].piece_count), (17, 21, 3));
         assert!(found[7].is_fua && !found[8].is_fua && !found[7].is_flush);
-    }
-
-    #[test]
-    fn chosen_slots_are_written_in_the_modules_layout() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("flash_power_cut"), "").unwrap();
-        let chosen = vec![ChosenSlot { slot: 5, pieces: [1, 1, 1, 1, 0, 0, 0, 2] }; 200];
-        choose(folder.path(), &chosen).unwrap();
-        let bytes = fs::read(folder.path().join("flash_power_cut")).unwrap();
-        assert_eq!(bytes.len(), 200 * CHOSEN_BYTES);
-        assert_eq!((bytes[0], bytes[8], bytes[36]), (5, 1, 2));
     }
 }

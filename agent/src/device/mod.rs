@@ -4,6 +4,7 @@ pub mod counters;
 pub mod disk;
 pub mod disks;
 pub mod flash;
+pub mod flash_states;
 pub mod kernel_log;
 pub mod layers;
 pub mod location;

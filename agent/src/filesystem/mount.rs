@@ -36,8 +36,12 @@ impl MountedFilesystem {
             let comma = if data.is_empty() { "" } else { "," };
             data = format!("{data}{comma}{option}{}", journal.display());
         }
-        std::fs::create_dir_all(directory)
-            .map_err(|source| FilesystemError::Finish { directory: directory.into(), source })?;
+        if !directory.is_dir() {
+            std::fs::create_dir_all(directory).map_err(|source| FilesystemError::Finish {
+                directory: directory.into(),
+                source,
+            })?;
+        }
         let failed = |source| FilesystemError::Mount {
             device: device.into(),
             directory: directory.into(),

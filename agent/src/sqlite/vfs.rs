@@ -232,9 +232,10 @@ unsafe extern "C" fn ioctl(descriptor: c_int, request: c_ulong, argument: *mut c
 static MOUNT_POINT: OnceLock<PathBuf> = OnceLock::new();
 
 /// Has SQLite make no call from now on whose answer is known where no other process has a database
-/// open, and none lies elsewhere than below `mount_point`: a lock of a file is always free, and the
-/// mount point and what it lies in are folders. In User Mode Linux each call takes two switches
-/// between processes. What is read and written stays the same.
+/// open, and none lies elsewhere than below `mount_point`: a lock of a file is always free, the
+/// mount point and what it lies in are folders, and a new file is of who made it, root, as its
+/// database is. In User Mode Linux each call takes two switches between processes. What is read and
+/// written stays the same.
 ///
 /// # Panics
 /// If SQLite's default VFS does not know the calls: our build always does.
@@ -242,13 +243,15 @@ pub fn leave_known_answers_out(mount_point: &Path) {
     MOUNT_POINT.get_or_init(|| mount_point.to_owned());
     type Fcntl = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
     type Lstat = unsafe extern "C" fn(*const c_char, *mut libc::stat) -> c_int;
-    // SAFETY: both have the types of the calls that they take the place of; C passes the third
+    type Geteuid = unsafe extern "C" fn() -> libc::uid_t;
+    // SAFETY: all have the types of the calls that they take the place of; C passes the third
     // argument of fcntl as it passes any pointer.
     let are_known = unsafe {
         replace(c"fcntl", Some(std::mem::transmute::<Fcntl, Pointer>(fcntl)))
             && replace(c"lstat", Some(std::mem::transmute::<Lstat, Pointer>(lstat)))
+            && replace(c"geteuid", Some(std::mem::transmute::<Geteuid, Pointer>(geteuid)))
     };
-    assert!(are_known, "the unix VFS knows fcntl and lstat");
+    assert!(are_known, "the unix VFS knows fcntl, lstat and geteuid");
 }
 
 /// The function that SQLite calls for fcntl() then.
@@ -263,6 +266,12 @@ unsafe extern "C" fn fcntl(descriptor: c_int, command: c_int, argument: *mut c_v
         // SAFETY: SQLite's own arguments, handed on.
         _ => unsafe { libc::fcntl(descriptor, command, argument) },
     }
+}
+
+/// The function that SQLite calls for geteuid() then: where that is root, it gives a new file the
+/// owner of its database.
+unsafe extern "C" fn geteuid() -> libc::uid_t {
+    libc::uid_t::MAX
 }
 
 /// The function that SQLite calls for lstat() then, which looks at the mode alone.

@@ -15,10 +15,8 @@ use serde_json::json;
 
 use super::writes::{DiskContents, DurabilityModel, WrittenRun};
 use crate::device::disk::Disk;
-use crate::device::flash::{
-    self, ChosenSlot, FlashRecordError, RecordCommand, SECTORS, SLOT_BYTES, SlotBatch,
-    SlotContents, UNREADABLE,
-};
+use crate::device::flash::{self, FlashRecordError, RecordCommand, SECTORS, SLOT_BYTES};
+use crate::device::flash_states::{ChosenSlot, SlotBatch, SlotContents, StateFiles, UNREADABLE};
 use crate::errors::WrongUse;
 use crate::filesystem::Checker;
 
@@ -33,14 +31,20 @@ const RECOVERY: u8 = 1;
 /// The disks, whose filesystem is not mounted.
 pub struct CutDisks<'a> {
     disks: &'a [Disk],
+    files: Vec<StateFiles>,
     models: &'a [DurabilityModel],
     /// Holds what they were last put into; none at first.
     there: Option<DiskContents>,
 }
 
 impl<'a> CutDisks<'a> {
-    pub fn new(disks: &'a [Disk], models: &'a [DurabilityModel]) -> Self {
-        Self { disks, models, there: None }
+    /// Nothing is chosen yet.
+    ///
+    /// # Errors
+    /// If a disk is no modelled one.
+    pub fn new(disks: &'a [Disk], models: &'a [DurabilityModel]) -> anyhow::Result<Self> {
+        let files = disks.iter().map(|disk| StateFiles::open(disk.folder()));
+        Ok(Self { disks, files: files.collect::<Result<_, _>>()?, models, there: None })
     }
 
     /// Return what was written in the run.
@@ -115,15 +119,15 @@ impl<'a> CutDisks<'a> {
             let pieces: [u32; SECTORS] = sectors.map(number);
             chosen[slot.disk].push(ChosenSlot { slot: slot.number, pieces });
         }
-        for (disk, chosen) in self.disks.iter().zip(chosen) {
-            until_free(|| flash::choose(disk.folder(), &chosen))?;
+        for (files, chosen) in self.files.iter().zip(chosen) {
+            until_free(|| files.choose(&chosen))?;
         }
         Ok(())
     }
 
     fn command_all(&self, command: RecordCommand) -> anyhow::Result<()> {
-        let write = |folder: &Path| until_free(|| flash::write_command(folder, command));
-        self.disks.iter().try_for_each(|disk| write(disk.folder()))
+        let write = |files: &StateFiles| until_free(|| files.write_command(command));
+        self.files.iter().try_for_each(write)
     }
 }
 
@@ -168,6 +172,7 @@ type Changes = Vec<(u64, u32)>;
 /// The pages and states that were handed out so far.
 pub struct HandedDisks<'a> {
     disks: &'a [Disk],
+    contents: Vec<SlotContents>,
     checker: Checker,
     output: &'a Path,
     pages: BufWriter<File>,
@@ -192,15 +197,17 @@ impl<'a> HandedDisks<'a> {
         output: &'a Path,
         room: usize,
     ) -> anyhow::Result<Self> {
+        let mut contents = Vec::new();
         for disk in disks {
             until_free(|| flash::write_command(disk.folder(), RecordCommand::Follow))?;
+            contents.push(SlotContents::open(disk.folder())?);
         }
         let path = output.join(PAGES);
         let file = File::create(&path).with_context(|| path_text(&path))?;
         let pages = BufWriter::with_capacity(PAGES_BUFFER_BYTES, file);
         let (known, states) = (HashMap::new(), Vec::new());
         let (batch, is_full) = (SlotBatch::default(), false);
-        Ok(Self { disks, checker, output, pages, known, states, batch, room, is_full })
+        Ok(Self { disks, contents, checker, output, pages, known, states, batch, room, is_full })
     }
 
     /// Hands out what the disks hold now; false where there is no room for it, and from then on.
@@ -212,8 +219,8 @@ impl<'a> HandedDisks<'a> {
             return Ok(false);
         }
         let mut slots = Vec::new();
-        for disk in self.disks {
-            slots.push(until_free(|| flash::read_changes(disk.folder()))?);
+        for contents in &self.contents {
+            slots.push(until_free(|| contents.read_changes())?);
         }
         let count: usize = slots.iter().map(Vec::len).sum();
         if self.known.len() + count > self.room {
@@ -221,11 +228,10 @@ impl<'a> HandedDisks<'a> {
             return Ok(false);
         }
         let mut state = Vec::new();
-        for (disk, slots) in self.disks.iter().zip(slots) {
+        for (contents, slots) in self.contents.iter().zip(slots) {
             let mut changes = Changes::new();
-            let contents = SlotContents::open(disk.folder())?;
             for slots in slots.chunks(SlotBatch::MOST) {
-                for (slot, content) in slots.iter().zip(self.batch.read(&contents, slots)?) {
+                for (slot, content) in slots.iter().zip(self.batch.read(contents, slots)?) {
                     changes.push((*slot, number(&mut self.known, &mut self.pages, content)?));
                 }
             }

@@ -20,9 +20,8 @@ use super::disks::{MOST_PAGES, until_free};
 use super::states::State;
 use super::writes::DurabilityModel;
 use crate::device::disk::Disk;
-use crate::device::flash::{
-    self, ChosenSlot, DiskRecord, RecordCommand, SECTORS, SLOT_BYTES, SlotContents,
-};
+use crate::device::flash::{self, DiskRecord, RecordCommand, RecordedPiece, SECTORS, SLOT_BYTES};
+use crate::device::flash_states::{ChosenSlot, SlotBatch, SlotContents, StateFiles};
 use crate::errors::WrongUse;
 use crate::lab::owners::Owners;
 
@@ -84,9 +83,10 @@ impl HandedRun {
             for command in [RecordCommand::Clear(0), RecordCommand::Follow] {
                 until_free(|| flash::write_command(folder, command))?;
             }
-            let contents = SlotContents::open(folder)?;
+            let (files, contents) = (StateFiles::open(folder)?, SlotContents::open(folder)?);
+            let mut batch = SlotBatch::default();
             let mut slots = Vec::new();
-            for slot in until_free(|| flash::read_changes(folder))? {
+            for slot in until_free(|| contents.read_changes())? {
                 let content = contents.read(slot)?;
                 if content.iter().any(|byte| *byte != 0) {
                     room = room.checked_sub(1).ok_or_else(too_much)?;
@@ -95,12 +95,15 @@ impl HandedRun {
                 }
             }
             room = room.checked_sub(record.pieces.len()).ok_or_else(too_much)?;
-            for (piece, number) in record.pieces.iter().zip(1..) {
-                let has = |sector: usize| piece.sectors & (1 << sector) != 0;
-                let chosen = std::array::from_fn(|sector| if has(sector) { number } else { 0 });
-                let chosen = [ChosenSlot { slot: piece.slot, pieces: chosen }];
-                until_free(|| flash::choose(folder, &chosen))?;
-                pages.write_all(&contents.read(piece.slot)?).context(PAGES)?;
+            let mut first = 0;
+            for pieces in batches(&record.pieces) {
+                let chosen: Vec<_> = pieces.iter().zip(first + 1..).map(chosen_piece).collect();
+                until_free(|| files.choose(&chosen))?;
+                let slots: Vec<u64> = pieces.iter().map(|piece| piece.slot).collect();
+                for content in batch.read(&contents, &slots)? {
+                    pages.write_all(content).context(PAGES)?;
+                }
+                first += pieces.len() as u32;
             }
             for command in [RecordCommand::Clear(0), RecordCommand::Follow] {
                 until_free(|| flash::write_command(folder, command))?;
@@ -158,8 +161,43 @@ impl HandedRun {
     }
 }
 
+/// Pieces in their order, as many at a time as can be chosen together: of no slot two.
+fn batches(mut pieces: &[RecordedPiece]) -> impl Iterator<Item = &[RecordedPiece]> {
+    std::iter::from_fn(move || {
+        let mut slots = HashSet::new();
+        let is_new = |piece: &&RecordedPiece| slots.insert(piece.slot);
+        let count = pieces.iter().take(SlotBatch::MOST).take_while(is_new).count();
+        let batch = pieces.split_off(..count)?;
+        (count > 0).then_some(batch)
+    })
+}
+
+/// Return the choice of what a piece wrote, by its number, beside what was there before.
+fn chosen_piece((piece, number): (&RecordedPiece, u32)) -> ChosenSlot {
+    let has = |sector: usize| piece.sectors & (1 << sector) != 0;
+    let pieces = std::array::from_fn(|sector| if has(sector) { number } else { 0 });
+    ChosenSlot { slot: piece.slot, pieces }
+}
+
 fn too_much() -> anyhow::Error {
     let most = (MOST_PAGES * SLOT_BYTES) >> 20;
     let what = format!("power cuts: the run holds more than the {most} MiB that can be handed out");
     WrongUse(format!("{what}; lower transactions, or leave --native out")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_have_all_pieces_in_order_and_no_slot_twice() {
+        let piece = |slot| RecordedPiece { slot, sectors: 1, after: [0; 8], before: [0; 8] };
+        let slots = [1, 2, 2, 3, 1, 1].into_iter().chain(10..10 + 2 * SlotBatch::MOST as u64);
+        let pieces: Vec<_> = slots.map(piece).collect();
+        let found: Vec<&[RecordedPiece]> = batches(&pieces).collect();
+        assert_eq!(found.concat(), pieces);
+        let lengths: Vec<usize> = found.iter().map(|batch| batch.len()).collect();
+        assert_eq!(lengths, [2, 3, SlotBatch::MOST, SlotBatch::MOST, 1]);
+        assert!(batches(&[]).next().is_none());
+    }
 }

@@ -3,7 +3,7 @@
 //! from a failure of the machine that looks for it, as where memory ran out.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -78,8 +78,10 @@ fn write_next_file(directory: &Path) -> Result<(), WorkloadError> {
         file.sync_all()
     };
     make().map_err(failed("cannot go on: write and sync"))?;
-    let content = fs::read(&path).map_err(failed("cannot go on: read"))?;
-    if content != NEXT_CONTENT {
+    let mut content = [0; NEXT_CONTENT.len() + 1];
+    let read = fs::File::open(&path).and_then(|mut file| file.read(&mut content));
+    let length = read.map_err(failed("cannot go on: read"))?;
+    if content[..length] != NEXT_CONTENT {
         let what = "cannot go on: it does not have what was written to it".to_owned();
         return Err(WorkloadError::Contents { path, what });
     }

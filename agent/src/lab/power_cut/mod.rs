@@ -64,7 +64,7 @@ pub fn run(
     closed.remains.check_oracle()?;
     mounted.unmount()?;
     stand.detach()?;
-    let mut disks = CutDisks::new(&stand.disks, &models);
+    let mut disks = CutDisks::new(&stand.disks, &models)?;
     let written = disks.record()?;
     let times = PromiseTimes::new(&closed.transactions, &closed.remains.promise_times_ns());
     let fault = closed.remains.planted_fault();
@@ -314,7 +314,7 @@ pub fn run_handed(
         image: handed.image.as_deref(),
         known: handed.known,
         shrinker: Shrinker::new(&written, handed.owners, disk_names(&stand), judgings),
-        disks: CutDisks::new(&stand.disks, &models),
+        disks: CutDisks::new(&stand.disks, &models)?,
         judge,
         second_draws: 0,
     };

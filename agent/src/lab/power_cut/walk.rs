@@ -344,7 +344,8 @@ impl<'a> Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::flash::{RecordedMove, UNREADABLE};
+    use crate::device::flash::RecordedMove;
+    use crate::device::flash_states::UNREADABLE;
     use crate::lab::power_cut::writes::DurabilityModel;
     use crate::lab::power_cut::writes::tests::{CACHED, record_of, written_run};
     use proptest::prelude::*;

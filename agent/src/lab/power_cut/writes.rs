@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::device::flash::{
-    self, DiskRecord, RecordedMove, RecordedPiece, RecordedRequest, SECTORS, UNREADABLE,
+    self, DiskRecord, RecordedMove, RecordedPiece, RecordedRequest, SECTORS,
 };
+use crate::device::flash_states::UNREADABLE;
 use crate::record::DeviceModel;
 
 /// The time of a write that nothing makes durable.
