@@ -104,6 +104,12 @@ impl KnownFile {
         self.file().write_all_at(&buffer, offset)
     }
 
+    /// Writes so, and syncs.
+    pub fn write_durably(&mut self, offset: u64, length: usize) -> std::io::Result<()> {
+        self.write(offset, length)?;
+        self.sync()
+    }
+
     /// Note that all that was written is on the device: the caller has synced.
     pub fn settle(&mut self) {
         self.durable.append(&mut self.dirty);

@@ -52,16 +52,6 @@ pub fn write_below_root(directory: &Path, log: &mut Log) -> anyhow::Result<LeftO
     Ok(None)
 }
 
-/// On an overlay whose layers are on the filesystem.
-pub fn overlaid(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
-    on_overlay(directory, "overlay", false, log)
-}
-
-/// As in a container: the root directory is an overlay that no other process sees.
-pub fn write_in_container(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
-    on_overlay(directory, "container", true, log)
-}
-
 /// Two programs, each of which has a folder of its own at one path, with a file of one name.
 pub fn write_at_same_path(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReason> {
     let place = directory.join("same");
@@ -83,7 +73,7 @@ pub fn write_at_same_path(directory: &Path, log: &mut Log) -> anyhow::Result<Lef
     Ok(None)
 }
 
-fn on_overlay(
+pub fn on_overlay(
     directory: &Path,
     name: &str,
     is_root: bool,
@@ -156,8 +146,7 @@ fn write_and_rename(reached: &ReachedFolder, log: &mut Log) -> anyhow::Result<()
 }
 
 fn write(known: &mut KnownFile, round: u64) -> anyhow::Result<()> {
-    known.write(round * PAGE as u64, 3 * PAGE)?;
-    Ok(known.sync()?)
+    Ok(known.write_durably(round * PAGE as u64, 3 * PAGE)?)
 }
 
 /// Makes a folder the root directory of this thread, which has one of its own.
@@ -214,16 +203,13 @@ pub fn snapshots(directory: &Path, log: &mut Log) -> anyhow::Result<LeftOutReaso
     let number = log.known.len() as u32;
     let mut original = KnownFile::new(number, "/original/file", file)?;
     let page = crate::process::page_bytes();
-    original.write(0, 8 * page)?;
-    original.sync()?;
+    original.write_durably(0, 8 * page)?;
     let source = File::open(directory.join("original"))?;
     ask(&folder, SNAP_CREATE, source.as_raw_fd().into(), c"copy").context("a snapshot")?;
     let mut copy = KnownFile::new(number + 1, "/copy/file", options.open(path("copy"))?)?;
     for round in 0..2 {
-        copy.write((round + 1) * page as u64, 3 * page)?;
-        copy.sync()?;
-        original.write((2 * round + 3) * page as u64, 2 * page)?;
-        original.sync()?;
+        copy.write_durably((round + 1) * page as u64, 3 * page)?;
+        original.write_durably((2 * round + 3) * page as u64, 2 * page)?;
     }
     log.known.extend([original, copy]);
     Ok(None)

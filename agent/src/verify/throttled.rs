@@ -59,8 +59,7 @@ fn write(directory: &Path, log: &mut Log) -> anyhow::Result<u64> {
     scattered.sync()?;
     let mut buffered = KnownFile::create(directory, "throttled-buffered", number + 2, 0)?;
     for round in 0..3 {
-        buffered.write(round * 8 * PAGE as u64, 32 * PAGE)?;
-        buffered.sync()?;
+        buffered.write_durably(round * 8 * PAGE as u64, 32 * PAGE)?;
     }
     // It has none: nilfs_direct_IO() leaves them to the page cache, and its own thread sends them.
     if rustix::fs::statfs(directory)?.f_type == libc::NILFS_SUPER_MAGIC {
