@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::call::{CallRecordError, FileCall, decode_calls, first_without_room_ns};
 use crate::bpf::{BpfError, LoadPlan, Objects, Program, Symbols, SymbolsError};
@@ -14,13 +15,13 @@ use crate::tracer::FileKey;
 /// struct watch of call_record.h.
 #[repr(C)]
 struct WatchMemory {
-    uid: u32,
-    is_everyone: u32,
-    is_family: u32,
-    writers_half: u32,
-    lost: u64,
-    others: u64,
-    uncounted: u64,
+    uid: AtomicU32,
+    is_everyone: AtomicU32,
+    is_family: AtomicU32,
+    writers_half: AtomicU32,
+    lost: AtomicU64,
+    others: AtomicU64,
+    uncounted: AtomicU64,
 }
 
 const _: () = assert!(size_of::<WatchMemory>() == 40);
@@ -108,7 +109,7 @@ pub struct CallWitness {
     program: Program,
     ring_bytes: usize,
     /// The end of the first call for which the filesystem had no room.
-    without_room_ns: Option<i64>,
+    pub without_room_ns: Option<i64>,
 }
 
 impl CallWitness {
@@ -133,10 +134,14 @@ impl CallWitness {
         Ok(Self { watched, program, ring_bytes: ring_bytes as usize, without_room_ns: None })
     }
 
+    fn watch_memory(&self) -> &WatchMemory {
+        // SAFETY: mapped as long as the program lives; of atomic numbers only.
+        unsafe { self.watched.as_ref() }
+    }
+
     /// Tells of the calls of this user from now on; 0: of nobody's.
     pub fn watch(&mut self, uid: u32) {
-        // SAFETY: mapped as long as the program lives; only we write to this field.
-        unsafe { (&raw mut (*self.watched.as_ptr()).uid).write_volatile(uid) };
+        self.watch_memory().uid.store(uid, Ordering::SeqCst);
     }
 
     /// Tells of calls on files of SQLite from now on, and of all syncs. The ring is emptied by a
@@ -147,8 +152,8 @@ impl CallWitness {
     pub fn follow(&mut self, who: WatchScope, backlog_bytes: usize) -> Result<(), WitnessError> {
         self.program.collect_by_itself(backlog_bytes)?;
         if who != WatchScope::Everyone {
-            // SAFETY: as above. What members start is followed from here on.
-            unsafe { (&raw mut (*self.watched.as_ptr()).is_family).write_volatile(1) };
+            // What members start is followed from here on.
+            self.watch_memory().is_family.store(1, Ordering::SeqCst);
         }
         match who {
             WatchScope::Everyone => {}
@@ -159,15 +164,13 @@ impl CallWitness {
                 while self.add_children()? {}
             }
         }
-        // SAFETY: as above.
-        unsafe { (&raw mut (*self.watched.as_ptr()).is_everyone).write_volatile(1) };
+        self.watch_memory().is_everyone.store(1, Ordering::SeqCst);
         Ok(())
     }
 
     /// Tells of nobody's calls any more.
     pub fn leave(&mut self) {
-        // SAFETY: as above.
-        unsafe { (&raw mut (*self.watched.as_ptr()).is_everyone).write_volatile(0) };
+        self.watch_memory().is_everyone.store(0, Ordering::SeqCst);
     }
 
     /// Tells of the calls of this process too while `work` runs; gives what that gives.
@@ -206,16 +209,12 @@ impl CallWitness {
     /// # Errors
     /// If the kernel does not tell.
     pub fn take_writers(&mut self, is_end: bool) -> Result<Vec<WriterCount>, BpfError> {
-        // SAFETY: mapped as long as the program lives; only we write to this field.
-        let half = unsafe { &raw mut (*self.watched.as_ptr()).writers_half };
-        // SAFETY: as above.
-        let former = unsafe { half.read_volatile() };
+        let former = self.watch_memory().writers_half.load(Ordering::SeqCst);
         // Nobody counts in the other one: it is long since that was left.
         let mut counts =
             self.read_writers(if former == 1 { c"writers_b" } else { c"writers_a" })?;
         let next = if is_end { 0 } else { 3 - former.max(1) };
-        // SAFETY: as above.
-        unsafe { half.write_volatile(next) };
+        self.watch_memory().writers_half.store(next, Ordering::SeqCst);
         if is_end {
             // Programs under way have left it by then: none of them waits.
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -236,9 +235,7 @@ impl CallWitness {
 
     /// Times that a writer found no room, or that the kernel skipped the program that counts it.
     pub fn uncounted_writers(&self) -> u64 {
-        // SAFETY: as above.
-        let without_room =
-            unsafe { (&raw const (*self.watched.as_ptr()).uncounted).read_volatile() };
+        let without_room = self.watch_memory().uncounted.load(Ordering::SeqCst);
         without_room + self.skipped_runs(|name| name.ends_with(DIRTIED))
     }
 
@@ -267,16 +264,10 @@ impl CallWitness {
         Ok(calls)
     }
 
-    /// Return when the first call ended for which the filesystem had no room, of those read.
-    pub fn without_room_ns(&self) -> Option<i64> {
-        self.without_room_ns
-    }
-
     /// Calls that were not seen for want of room, and runs that the kernel skipped, of the programs
     /// on calls and on forks.
     pub fn lost_calls(&self) -> u64 {
-        // SAFETY: mapped as long as the program lives.
-        let without_room = unsafe { (&raw const (*self.watched.as_ptr()).lost).read_volatile() };
+        let without_room = self.watch_memory().lost.load(Ordering::SeqCst);
         without_room + self.skipped_runs(|name| !name.ends_with(DIRTIED))
     }
 
@@ -287,8 +278,7 @@ impl CallWitness {
 
     /// Calls of 32-bit and x32 programs, which are not told; where everybody is watched, syncs.
     pub fn foreign_calls(&self) -> u64 {
-        // SAFETY: as above.
-        unsafe { (&raw const (*self.watched.as_ptr()).others).read_volatile() }
+        self.watch_memory().others.load(Ordering::SeqCst)
     }
 
     /// Moves what was seen out of the ring, where it is half full.

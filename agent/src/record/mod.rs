@@ -13,10 +13,13 @@ pub use job::{Afterwards, Job, PowerCuts, SelfTest};
 
 /// Defines an enumeration whose JSON names and display are the same words.
 macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+    (
+        $(#[$meta:meta])*
+        $name:ident { $($(#[$of_variant:meta])* $variant:ident = $word:literal),+ $(,)? }
+    ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-        pub enum $name { $(#[serde(rename = $word)] $variant),+ }
+        pub enum $name { $($(#[$of_variant])* #[serde(rename = $word)] $variant),+ }
 
         impl $name {
             /// The word used in cases, tables and SQL.

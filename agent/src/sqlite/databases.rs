@@ -16,7 +16,8 @@ use rusqlite::{CachedStatement, Connection, OpenFlags, Statement, ffi};
 use serde_json::{Map, Value, json};
 
 use super::error::{SqliteError, step_error};
-use super::pragmas::{self, CheckpointMode, JournalMode, Pragmas};
+use super::options::{Autocheckpoint, SqliteOptions};
+use super::pragmas::{self, CheckpointMode, JournalMode};
 use super::wal::{self, CheckpointCounts, CommitCheckpoint, Database, FollowedWals};
 use crate::record::Switch;
 use crate::tables::timeline::now_ns;
@@ -28,7 +29,7 @@ pub struct Databases {
     connection: Option<Connection>,
     // Boxed: the hook needs an address that stays.
     followed: Box<FollowedWals>,
-    pragmas: Pragmas,
+    options: SqliteOptions,
 }
 
 /// Statements that a connection keeps prepared: more than a workload has (10 databases of 100
@@ -36,23 +37,22 @@ pub struct Databases {
 const MOST_STATEMENTS: usize = 2048;
 
 impl Databases {
-    /// Opens or makes databases, of which the first is called main; SQLite makes a checkpoint of
-    /// its own inside a COMMIT after `autocheckpoint_frames` frames, or none.
+    /// Opens or makes databases, of which the first is called main.
     ///
     /// # Errors
     /// If SQLite fails, or a PRAGMA reads back another value than was set.
-    pub fn open(
-        databases: Vec<Database>,
-        pragmas: &Pragmas,
-        autocheckpoint_frames: Option<u32>,
-    ) -> Result<Self, SqliteError> {
-        let connection = connect(&databases, pragmas)?;
+    pub fn open(databases: Vec<Database>, options: &SqliteOptions) -> Result<Self, SqliteError> {
+        let connection = connect(&databases, options)?;
+        let autocheckpoint_frames = match options.autocheckpoint {
+            Autocheckpoint::Workload => None,
+            Autocheckpoint::Sqlite => options.frame_limit(),
+        };
         let autocheckpoint = None.into();
         let followed = Box::new(FollowedWals { databases, autocheckpoint_frames, autocheckpoint });
         // SAFETY: in its box it stays where it is until after the connection is closed: `close`
         // and `reopen` do so first, and else the order of the fields.
         unsafe { wal::follow(&connection, &followed) };
-        Ok(Self { connection: Some(connection), followed, pragmas: *pragmas })
+        Ok(Self { connection: Some(connection), followed, options: *options })
     }
 
     /// The connection itself.
@@ -79,12 +79,12 @@ impl Databases {
         }
         let deleted = with_wal.iter().filter(|database| !had_wal(database)).count();
         // Without a checkpoint they wait in the WAL for the next one.
-        if self.pragmas.checkpoint_when_closed == Switch::On {
+        if self.options.checkpoint_when_closed == Switch::On {
             for database in self.all() {
                 database.take_frames();
             }
         }
-        let connection = connect(self.all(), &self.pragmas)?;
+        let connection = connect(self.all(), &self.options)?;
         // SAFETY: as in `open`.
         unsafe { wal::follow(&connection, &self.followed) };
         self.connection = Some(connection);
@@ -106,8 +106,8 @@ impl Databases {
     /// # Errors
     /// If SQLite fails.
     pub fn fill_wals(&self) -> Result<(), SqliteError> {
-        let fill = |database| self.pragmas.fill_wal(self.connection(), database);
-        self.pragmas.databases(self.all()).iter().try_for_each(fill)
+        let fill = |database| self.options.fill_wal(self.connection(), database);
+        self.options.databases(self.all()).iter().try_for_each(fill)
     }
 
     /// Asks `may` whether a statement that is prepared from now on may do what it does, until the
@@ -217,7 +217,8 @@ impl Databases {
         Ok((sql.clone(), result.map_err(step_error(&sql, &database.path))?))
     }
 
-    /// The configuration in force: PRAGMAs read back, and SQLite's version and build.
+    /// The configuration in force: PRAGMAs read back, what no PRAGMA tells, and SQLite's version
+    /// and build; an object.
     ///
     /// # Errors
     /// If SQLite does not answer.
@@ -231,8 +232,19 @@ impl Databases {
         let mut options = self.connection().prepare("PRAGMA compile_options").map_err(&step)?;
         let options: Vec<String> =
             options.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(&step)?;
+        let chosen = &self.options;
         Ok(json!({
             "databases": databases,
+            "wal_autocheckpoint_pages": chosen.wal_autocheckpoint_pages,
+            "autocheckpoint": chosen.autocheckpoint.word(),
+            "sync_call": chosen.sync_call.word(),
+            "dropped_sync": chosen.dropped_sync.word(),
+            "batch_atomic_write": chosen.batch_atomic_write.word(),
+            "database_prefill_bytes": chosen.database_prefill_bytes,
+            "wal_kept": chosen.wal_kept.word(),
+            "wal_prefill_bytes": chosen.wal_prefill_bytes,
+            "checkpoint_when_closed": chosen.checkpoint_when_closed.word(),
+            "vfs": chosen.vfs.word(),
             "sqlite_version": rusqlite::version(),
             "sqlite_source_id": source_id(),
             "sqlite_compile_options": options,
@@ -261,13 +273,13 @@ fn source_id() -> String {
 }
 
 /// Opens the first database, attaches the others, and sets each one's settings.
-fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, SqliteError> {
+fn connect(databases: &[Database], options: &SqliteOptions) -> Result<Connection, SqliteError> {
     let path = &databases[0].path;
     let mut connection =
-        pragmas.vfs.open(path, OpenFlags::default()).map_err(step_error("open", path))?;
+        options.vfs.open(path, OpenFlags::default()).map_err(step_error("open", path))?;
     connection.set_prepared_statement_cache_capacity(MOST_STATEMENTS);
     connection.busy_handler(Some(wait)).map_err(step_error("busy_handler", path))?;
-    if pragmas.checkpoint_when_closed == Switch::Off {
+    if options.checkpoint_when_closed == Switch::Off {
         let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         let step = step_error("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", path);
         connection.set_db_config(option, true).map_err(step)?;
@@ -277,8 +289,8 @@ fn connect(databases: &[Database], pragmas: &Pragmas) -> Result<Connection, Sqli
             .execute(&format!("ATTACH ?1 AS {name}"), [path.to_string_lossy()])
             .map_err(step_error("ATTACH", path))?;
     }
-    for database in pragmas.databases(databases) {
-        pragmas.set(&connection, database)?;
+    for database in options.databases(databases) {
+        options.set(&connection, database)?;
     }
     Ok(connection)
 }

@@ -1,22 +1,22 @@
 //! The options that a workload gives SQLite, whatever its transactions are: the fields of a record
-//! that all workloads of SQLite share. Applies them to the process, and opens databases with them.
+//! that all workloads of SQLite share. Applies them to the process.
 
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::databases::Databases;
-use super::error::SqliteError;
+use super::error::{SqliteError, step_error};
 use super::pragmas::{
-    AttachedSettings, AutoVacuum, CheckpointMode, JournalMode, LockingMode, Pragmas, SecureDelete,
+    self, AttachedSettings, AutoVacuum, CheckpointMode, JournalMode, LockingMode, SecureDelete,
     Synchronous, TempStore,
 };
 use super::sync_call::{self, DroppedSync, SyncChoice};
 use super::vfs::{self, Vfs};
-use super::wal::Database;
+use super::wal::{self, Database};
+use crate::errors::WrongUse;
 use crate::record::{Switch, words};
 
 /// Meaning and range of each stand in jojlab/model/workloads/sqlite.py.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SqliteOptions {
     pub journal_mode: JournalMode,
     pub synchronous: Synchronous,
@@ -46,83 +46,11 @@ words! {
 }
 
 impl SqliteOptions {
-    /// Chooses for this process the sync call, the syncs that are left out, and F2FS's atomic
-    /// writes; seeds SQLite's random numbers.
-    pub fn apply(&self, seed: u64) {
-        sync_call::choose(self.sync_call, self.dropped_sync);
-        vfs::choose(self.batch_atomic_write == Switch::On);
-        vfs::seed(seed);
-    }
-
-    /// Opens the databases of one connection, of which the first is called main.
-    ///
-    /// # Errors
-    /// If SQLite fails, or a PRAGMA reads back another value than was set.
-    pub fn open(&self, databases: Vec<Database>) -> Result<Databases, SqliteError> {
-        let autocheckpoint_frames = match self.autocheckpoint {
-            Autocheckpoint::Workload => None,
-            Autocheckpoint::Sqlite => self.frame_limit(),
-        };
-        Databases::open(databases, &self.pragmas(), autocheckpoint_frames)
-    }
-
-    /// Return the pragmas that each database is opened with.
-    pub fn pragmas(&self) -> Pragmas {
-        Pragmas {
-            vfs: self.vfs,
-            page_size_bytes: self.page_size_bytes,
-            auto_vacuum: self.auto_vacuum,
-            locking_mode: self.locking_mode,
-            journal_mode: self.journal_mode,
-            synchronous: self.synchronous,
-            secure_delete: self.secure_delete,
-            temp_store: self.temp_store,
-            attached: self.attached_settings,
-            database_prefill_bytes: self.database_prefill_bytes,
-            wal_kept: self.wal_kept,
-            wal_prefill_bytes: self.wal_prefill_bytes,
-            checkpoint_when_closed: self.checkpoint_when_closed,
-        }
-    }
-
-    /// Return whether the last connection that is closed leaves the frames of a WAL in it.
-    pub fn has_frames_when_closed(&self) -> bool {
-        self.journal_mode == JournalMode::Wal && self.checkpoint_when_closed == Switch::Off
-    }
-
-    /// Frames in a WAL that make a checkpoint due; none where none ever does.
-    pub fn frame_limit(&self) -> Option<u32> {
-        u32::try_from(self.wal_autocheckpoint_pages).ok().filter(|limit| *limit > 0)
-    }
-
-    /// The configuration of a connection, with what no PRAGMA tells; an object.
-    ///
-    /// # Errors
-    /// If SQLite does not answer.
-    pub fn configuration(&self, databases: &Databases) -> Result<Value, SqliteError> {
-        let mut configuration = databases.configuration()?;
-        configuration["wal_autocheckpoint_pages"] = self.wal_autocheckpoint_pages.into();
-        configuration["autocheckpoint"] = self.autocheckpoint.word().into();
-        configuration["sync_call"] = self.sync_call.word().into();
-        configuration["dropped_sync"] = self.dropped_sync.word().into();
-        configuration["batch_atomic_write"] = self.batch_atomic_write.word().into();
-        configuration["database_prefill_bytes"] = self.database_prefill_bytes.into();
-        configuration["wal_kept"] = self.wal_kept.word().into();
-        configuration["wal_prefill_bytes"] = self.wal_prefill_bytes.into();
-        configuration["checkpoint_when_closed"] = self.checkpoint_when_closed.word().into();
-        configuration["vfs"] = self.vfs.word().into();
-        Ok(configuration)
-    }
-}
-
-#[cfg(test)]
-pub mod tests {
-    use super::*;
-
-    /// SQLite's own settings, but for the journal, for tests.
-    pub fn options() -> SqliteOptions {
-        SqliteOptions {
-            journal_mode: JournalMode::Truncate,
+    /// Return the options of a database that is synced at every commit, and has SQLite's defaults
+    /// else.
+    pub fn with_syncs(journal_mode: JournalMode) -> Self {
+        Self {
+            journal_mode,
             synchronous: Synchronous::Full,
             sync_call: SyncChoice::Fsync,
             dropped_sync: DroppedSync::None,
@@ -142,5 +70,96 @@ pub mod tests {
             checkpoint_when_closed: Switch::On,
             vfs: Vfs::None,
         }
+    }
+
+    /// Chooses for this process the sync call, the syncs that are left out, and F2FS's atomic
+    /// writes; seeds SQLite's random numbers.
+    pub fn apply(&self, seed: u64) {
+        sync_call::choose(self.sync_call, self.dropped_sync);
+        vfs::choose(self.batch_atomic_write == Switch::On);
+        vfs::seed(seed);
+    }
+
+    /// Sets the pragmas of one database.
+    ///
+    /// # Errors
+    /// If SQLite fails, or a PRAGMA reads back another value than was set.
+    pub fn set(&self, connection: &Connection, database: &Database) -> Result<(), SqliteError> {
+        wal::set_chunk(connection, database, self.database_prefill_bytes)?;
+        let word = |word: &str| (word.to_string(), word.to_string());
+        let level = |word: &str, level: i64| (word.to_string(), level.to_string());
+        // The first two shape the file, so they come before anything is written; exclusive locking
+        // comes before WAL, which then needs no shared memory (sqlite.org/wal.html#noshm).
+        let settings = [
+            ("page_size", word(&self.page_size_bytes.to_string())),
+            ("auto_vacuum", level(self.auto_vacuum.word(), self.auto_vacuum.level())),
+            ("locking_mode", word(self.locking_mode.word())),
+            ("journal_mode", word(self.journal_mode.word())),
+            ("synchronous", level(self.synchronous.word(), self.synchronous.level())),
+            ("secure_delete", level(self.secure_delete.word(), self.secure_delete.level())),
+            ("temp_store", level(self.temp_store.word(), self.temp_store.level())),
+            // Off, as it is a WAL hook itself (sqlite3WalDefaultHook() in main.c), which ours takes
+            // the place of and does the work of where it is asked to.
+            ("wal_autocheckpoint", word("0")),
+        ];
+        for (pragma, (word, wanted)) in settings {
+            let sql = format!("PRAGMA {}.{pragma} = {word}", database.name);
+            connection.execute_batch(&sql).map_err(step_error(&sql, &database.path))?;
+            let found = pragmas::read(connection, database, pragma)?;
+            if found != wanted {
+                return Err(SqliteError::WrongUse(WrongUse(format!(
+                    "{}: PRAGMA {pragma} reads back {found} where {wanted} was set; SQLite refused \
+                     the setting, so the case would measure something else",
+                    database.path.display()
+                ))));
+            }
+        }
+        if self.journal_mode == JournalMode::Wal && self.wal_kept == Switch::On {
+            wal::keep(connection, database)?;
+        }
+        self.fill_wal(connection, database)
+    }
+
+    /// Fills the WAL of one database, where it has one that is to be filled.
+    ///
+    /// # Errors
+    /// If SQLite fails.
+    pub fn fill_wal(
+        &self,
+        connection: &Connection,
+        database: &Database,
+    ) -> Result<(), SqliteError> {
+        if self.journal_mode != JournalMode::Wal || self.wal_prefill_bytes == 0 {
+            return Ok(());
+        }
+        wal::fill(connection, database, self.wal_prefill_bytes)
+    }
+
+    /// Return those databases of a connection that have these settings, main first.
+    pub fn databases<'d>(&self, all: &'d [Database]) -> &'d [Database] {
+        match self.attached_settings {
+            AttachedSettings::Set => all,
+            AttachedSettings::Sqlite => &all[..1],
+        }
+    }
+
+    /// Return whether the last connection that is closed leaves the frames of a WAL in it.
+    pub fn has_frames_when_closed(&self) -> bool {
+        self.journal_mode == JournalMode::Wal && self.checkpoint_when_closed == Switch::Off
+    }
+
+    /// Frames in a WAL that make a checkpoint due; none where none ever does.
+    pub fn frame_limit(&self) -> Option<u32> {
+        u32::try_from(self.wal_autocheckpoint_pages).ok().filter(|limit| *limit > 0)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// SQLite's own settings, but for the journal, for tests.
+    pub fn options() -> SqliteOptions {
+        SqliteOptions::with_syncs(JournalMode::Truncate)
     }
 }

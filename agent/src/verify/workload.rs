@@ -19,7 +19,8 @@ use super::side_writes::{self, LeftOutReason};
 use super::throttled::write_throttled;
 use crate::record::Switch;
 use crate::sqlite::databases::Databases;
-use crate::sqlite::pragmas::{JournalMode, Pragmas};
+use crate::sqlite::options::SqliteOptions;
+use crate::sqlite::pragmas::JournalMode;
 use crate::sqlite::vfs;
 use crate::sqlite::wal::Database;
 
@@ -298,9 +299,9 @@ fn fill_at_once(directory: &Path) -> anyhow::Result<()> {
 
 fn fill(directory: &Path, name: &str, mode: JournalMode) -> anyhow::Result<()> {
     let database = Database::new("main".into(), directory.join(format!("{name}.db")));
-    let mut pragmas = Pragmas::with_syncs(mode);
-    pragmas.checkpoint_when_closed = Switch::Off;
-    let databases = Databases::open(vec![database.clone()], &pragmas, None)?;
+    let mut options = SqliteOptions::with_syncs(mode);
+    options.checkpoint_when_closed = Switch::Off;
+    let databases = Databases::open(vec![database.clone()], &options)?;
     databases.batch("CREATE TABLE t (k INTEGER PRIMARY KEY, x BLOB)", &database)?;
     let mut insert = databases.statement("INSERT INTO t (x) VALUES (?1)", &database)?;
     for row in 0..ROWS {

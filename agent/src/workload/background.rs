@@ -20,14 +20,16 @@ use crate::record::Background;
 use crate::sqlite::contents;
 use crate::sqlite::databases::Databases;
 use crate::sqlite::error::step_error;
-use crate::sqlite::pragmas::{JournalMode, Pragmas};
+use crate::sqlite::options::SqliteOptions;
+use crate::sqlite::pragmas::JournalMode;
 use crate::sqlite::vfs::Vfs;
 use crate::sqlite::wal::Database;
 use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
+use crate::workload::fault::FaultLeft;
 use crate::workload::kind::Remains;
-use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome, FaultFindings};
+use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome};
 
 /// Its files' directory, in the filesystem's root.
 const DIRECTORY: &str = "background";
@@ -160,12 +162,8 @@ impl Remains for RemainsOfBoth {
         self.workload.vfs()
     }
 
-    fn planted_fault(&self) -> Option<FaultFindings> {
-        self.workload.planted_fault()
-    }
-
-    fn sync_sites(&self) -> Value {
-        self.workload.sync_sites()
+    fn fault(&self) -> Option<&FaultLeft> {
+        self.workload.fault()
     }
 
     fn promise_times_ns(&self) -> Vec<i64> {
@@ -360,8 +358,8 @@ fn run_sqlite(directory: &Path) -> anyhow::Result<Value> {
     let path = database_path(directory);
     let name = || path.display().to_string();
     let database = Database::new("main".into(), path.clone());
-    let pragmas = Pragmas::with_syncs(JournalMode::Truncate);
-    let databases = Databases::open(vec![database.clone()], &pragmas, None)?;
+    let options = SqliteOptions::with_syncs(JournalMode::Truncate);
+    let databases = Databases::open(vec![database.clone()], &options)?;
     let table = "CREATE TABLE record (key INTEGER PRIMARY KEY, value TEXT NOT NULL)";
     databases.batch(table, &database)?;
     let mut times = AppTimes { ready_ns: now_ns(), ..AppTimes::default() };

@@ -387,7 +387,7 @@ impl FaultNotes {
 /// The results of a planted error beside the databases.
 #[derive(Debug, Default)]
 pub struct FaultLeft {
-    directory: PathBuf,
+    pub directory: PathBuf,
     /// None where no error was planted.
     pub findings: Option<FaultFindings>,
     pub sync_sites: Value,

@@ -28,8 +28,9 @@ pub const KIND: WorkloadKind =
     WorkloadKind::new::<FileMetadataSettings>(FileMetadataWorkload::WORDS);
 
 impl WorkloadRequest for FileMetadataSettings {
+    /// A file for each operation.
     fn space_needed(&self) -> Space {
-        self.space()
+        Space { bytes: 0, files: self.plan().count().unwrap_or(0) }
     }
 
     fn refuses_power_cut(&self) -> Option<&'static str> {
@@ -80,11 +81,6 @@ impl FileMetadataSettings {
     /// nothing.
     pub fn needs_cold_cache(&self) -> bool {
         self.metadata_operation == MetadataOperation::Stat
-    }
-
-    /// A file for each operation.
-    pub fn space(&self) -> Space {
-        Space { bytes: 0, files: self.plan().count().unwrap_or(0) }
     }
 }
 
@@ -219,8 +215,8 @@ impl FileTask for MetadataTask {
         Ok(json!({ "names_before": found }))
     }
 
-    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
-        Ok(hash(self.settings.metadata_operation, performed))
+    fn hash(&self, performed: u64) -> Sha256 {
+        hash(self.settings.metadata_operation, performed)
     }
 
     fn close(self, performed: u64) -> Box<dyn FilesOfThread> {

@@ -27,13 +27,14 @@ use crate::workload::files::stream::{INITIAL, RecordStream};
 use crate::workload::kind::Remains;
 use crate::workload::ledger::LedgerEntry;
 use crate::workload::power_cut::{CutFindings, CutMoment};
-use crate::workload::threads::task::{Task, Worker};
+use crate::workload::threads::task::Task;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FilePassesSettings>(FilePassesWorkload::WORDS);
 
 impl WorkloadRequest for FilePassesSettings {
+    /// The bytes of the file.
     fn space_needed(&self) -> Space {
-        self.space()
+        Space { bytes: self.file_bytes, files: 1 }
     }
 
     fn refuses_power_cut(&self) -> Option<&'static str> {
@@ -82,7 +83,7 @@ impl Workload for FilePasses {
     }
 
     fn configuration(&self) -> Result<Value, WorkloadError> {
-        Ok(json!({ "passes": Pass::ALL.map(Pass::verb), "records": self.settings.records() }))
+        Ok(json!({ "passes": Pass::WORDS, "records": self.settings.records() }))
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
@@ -91,7 +92,7 @@ impl Workload for FilePasses {
             if pass.is_read() {
                 self.drop_pages()?;
             }
-            observer.part(pass.verb());
+            observer.part(pass.word());
             let mut one = [PassTask::new(&mut self.file, pass)];
             for ledger in threads::run(&mut one, plan, observer)? {
                 self.ledger.tid = ledger.tid;
@@ -132,38 +133,20 @@ impl FilePassesSettings {
     pub fn records(&self) -> u64 {
         self.file_bytes / self.record_bytes.max(1)
     }
-
-    /// The bytes of the file.
-    pub fn space(&self) -> Space {
-        Space { bytes: self.file_bytes, files: 1 }
-    }
 }
 
-/// One pass over the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pass {
-    Write,
-    Rewrite,
-    Read,
-    RandomRead,
-    RandomWrite,
+words! {
+    /// One pass over the file, by what a record's operation is in the transactions table.
+    Pass {
+        Write = "write-pass", Rewrite = "rewrite-pass", Read = "read-pass",
+        RandomRead = "random-read-pass", RandomWrite = "random-write-pass",
+    }
 }
 
 impl Pass {
     /// In their order: each finds what those before it left.
     pub const ALL: [Self; 5] =
         [Self::Write, Self::Rewrite, Self::Read, Self::RandomRead, Self::RandomWrite];
-
-    /// Return what a record's operation is in the transactions table.
-    pub fn verb(self) -> &'static str {
-        match self {
-            Self::Write => "write-pass",
-            Self::Rewrite => "rewrite-pass",
-            Self::Read => "read-pass",
-            Self::RandomRead => "random-read-pass",
-            Self::RandomWrite => "random-write-pass",
-        }
-    }
 
     /// Return whether it reads.
     pub fn is_read(self) -> bool {
@@ -260,17 +243,6 @@ impl<'a> PassTask<'a> {
     }
 }
 
-impl Worker for PassTask<'_> {
-    type Task<'a>
-        = &'a mut Self
-    where
-        Self: 'a;
-
-    fn start(&mut self) -> Result<&mut Self, WorkloadError> {
-        Ok(self)
-    }
-}
-
 impl Task for PassTask<'_> {
     fn perform(&mut self, _: i64) -> Result<LedgerEntry, WorkloadError> {
         let Self { file, pass, begun } = self;
@@ -280,7 +252,7 @@ impl Task for PassTask<'_> {
         if !pass.is_read() {
             RecordStream::stamp(file.buffer.bytes(), file.index);
         }
-        let mut done = LedgerEntry::begin(pass.verb(), now_ns());
+        let mut done = LedgerEntry::begin(pass.word(), now_ns());
         if pass.is_read() {
             file.read(record)?;
             done.return_ns = now_ns();
@@ -294,7 +266,7 @@ impl Task for PassTask<'_> {
             }
             done.return_ns = now_ns();
         }
-        file.performed.update(pass.verb());
+        file.performed.update(pass.word());
         file.performed.update(record.to_le_bytes());
         file.index += 1;
         Ok(done)
@@ -346,7 +318,7 @@ pub mod tests {
         closed.remains.check().unwrap();
         for (pass, syncs) in Pass::ALL.into_iter().zip([4, 4, 0, 0, 4]) {
             let own: Vec<_> =
-                closed.transactions.iter().filter(|row| row.kind == pass.verb()).collect();
+                closed.transactions.iter().filter(|row| row.kind == pass.word()).collect();
             assert_eq!(own.len(), 16, "{pass:?}");
             assert!(own.iter().all(|row| row.phase == "commit" && row.begin_ns < row.return_ns));
             assert_eq!(own.iter().map(|row| row.sync_calls).sum::<i64>(), syncs, "{pass:?}");

@@ -19,15 +19,17 @@ use crate::tables::timeline::now_ns;
 use crate::workload::error::step_error;
 use crate::workload::files::FileTask;
 use crate::workload::files::engine::Way;
-use crate::workload::files::stream::{INITIAL, RecordStream, Shape};
+use crate::workload::files::stream::{INITIAL, RecordStream};
 use crate::workload::ledger::LedgerEntry;
 use crate::workload::threads::task::Task;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FileReadSettings>(FileReadWorkload::WORDS);
 
 impl WorkloadRequest for FileReadSettings {
+    /// The bytes of all files.
     fn space_needed(&self) -> Space {
-        self.space()
+        let files = self.files.threads.get();
+        Space { bytes: self.files.file_bytes.saturating_mul(files), files }
     }
 
     fn refuses_power_cut(&self) -> Option<&'static str> {
@@ -61,18 +63,9 @@ words! {
     ReadMode { Buffered = "buffered", ODirect = "o_direct" }
 }
 
-impl FileReadSettings {
-    /// The bytes of all files.
-    pub fn space(&self) -> Space {
-        let files = self.files.threads.get();
-        Space { bytes: self.files.file_bytes.saturating_mul(files), files }
-    }
-}
-
 /// A thread's file being read.
 pub struct ReadTask {
     settings: FileReadSettings,
-    shape: Shape,
     stream: RecordStream,
     path: PathBuf,
     file: File,
@@ -98,13 +91,13 @@ impl ReadTask {
         }
         let shape = settings.files.shape(thread, 100);
         let stream = RecordStream::new(shape, seed, thread)?;
-        let path = remains::make(directory, thread, &stream, shape, shape.records())?;
+        let path = remains::make(directory, thread, &stream, shape.records())?;
         let file = engine::open(&path, false, flags)?;
         let record_bytes = settings.files.record_length();
         let mut buffer = AlignedBuffer::new(record_bytes);
         let mut way = Way::new(settings.files.engine)?;
         way.refuse_unpolled(&file, buffer.bytes())?;
-        Ok(Self { settings: settings.clone(), shape, stream, path, file, way, buffer })
+        Ok(Self { settings: settings.clone(), stream, path, file, way, buffer })
     }
 }
 
@@ -132,18 +125,18 @@ impl FileTask for ReadTask {
         let flags = rustix::fs::fcntl_getfl(&self.file).map_err(step_error("fcntl", &self.path))?;
         Ok(json!({
             "open_flags": engine::names(flags),
-            "records": self.shape.records(),
+            "records": self.stream.limit,
             "engine": self.settings.files.engine.word(),
         }))
     }
 
-    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
+    fn hash(&self, performed: u64) -> Sha256 {
         self.stream.hash(self.settings.workload.word(), performed)
     }
 
     fn close(self, performed: u64) -> Box<dyn FilesOfThread> {
-        let records = self.shape.records();
-        Box::new(Records::new(self.path, self.stream, self.shape, records, performed))
+        let Self { path, stream, .. } = self;
+        Box::new(Records { path, records: stream.limit, stream, performed })
     }
 }
 

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::WorkloadError;
+use super::fault::FaultLeft;
 use super::ledger::is_commit;
 use super::power_cut::{CutFindings, CutMoment, FaultFindings};
 use super::threads::task::Observer;
@@ -79,7 +80,9 @@ pub trait WorkloadRequest: std::fmt::Debug {
 /// A prepared workload.
 pub trait Workload {
     /// Return whether the kernel's caches are to be empty before the first transaction.
-    fn needs_cold_cache(&self) -> bool;
+    fn needs_cold_cache(&self) -> bool {
+        false
+    }
 
     /// The configuration in force, read back where that can be done; an object.
     ///
@@ -169,14 +172,20 @@ pub trait Remains {
         false
     }
 
+    /// Return what is left of an error that was planted beneath it, and the syncs that were
+    /// watched; none where that cannot be.
+    fn fault(&self) -> Option<&FaultLeft> {
+        None
+    }
+
     /// Return the syncs of a program by their sites, where they were watched; a list.
     fn sync_sites(&self) -> Value {
-        Value::Array(Vec::new())
+        self.fault().map_or_else(|| json!([]), |it| it.sync_sites.clone())
     }
 
     /// Return what came of the error that was planted beneath it; none where none was.
     fn planted_fault(&self) -> Option<FaultFindings> {
-        None
+        self.fault()?.findings.clone()
     }
 
     /// Return the databases that are there, which an app would commit to next.

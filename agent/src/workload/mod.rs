@@ -1,7 +1,8 @@
 //! Seeded workload generators. The same seed gives the same operations on every machine.
 //!
-//! error, draw, ledger, power_cut -> kind: what every kind of workload gives
-//! sync_site -> fault: the errors that are planted beneath a program or SQLite
+//! error, draw, ledger, power_cut, sync_site
+//! -> fault: the errors that are planted beneath a program or SQLite
+//! -> kind: what every kind of workload gives
 //! threads: runs a kind's operations in one thread or several, phase by phase
 //! regime: how far the files of databases have grown, and the checkpoints of a connection
 //! sqlite, sql, file_write, file_read, file_passes, file_metadata, replay, program: the kinds;

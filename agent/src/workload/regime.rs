@@ -365,7 +365,7 @@ mod tests {
         options.journal_mode = JournalMode::Wal;
         options.wal_autocheckpoint_pages = 10;
         options.autocheckpoint = autocheckpoint;
-        (options.open(databases).unwrap(), options)
+        (Databases::open(databases, &options).unwrap(), options)
     }
 
     /// Has a reader keep its transaction open over 30 commits, and end it before 30 more; gives the

@@ -21,15 +21,22 @@ use crate::tables::timeline::now_ns;
 use crate::workload::error::step_error;
 use crate::workload::files::FileTask;
 use crate::workload::files::engine::{Engine, Way};
-use crate::workload::files::stream::{Access, INITIAL, RecordOperation, RecordStream, Shape};
+use crate::workload::files::stream::{Access, INITIAL, RecordOperation, RecordStream};
 use crate::workload::ledger::LedgerEntry;
 use crate::workload::threads::task::Task;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<FileWriteSettings>(FileWriteWorkload::WORDS);
 
 impl WorkloadRequest for FileWriteSettings {
+    /// The bytes of all files: where records are appended, of those alone.
     fn space_needed(&self) -> Space {
-        self.space()
+        let files = self.files.threads.get();
+        let appended = self.files.plan().count().unwrap_or(0);
+        let bytes = match self.files.access {
+            Access::Append => appended.saturating_mul(self.files.record_bytes),
+            _ => self.files.file_bytes.saturating_mul(files),
+        };
+        Space { bytes, files }
     }
 
     fn prepare(&self, directory: &Path, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
@@ -66,19 +73,6 @@ words! {
     }
 }
 
-impl FileWriteSettings {
-    /// The bytes of all files: where records are appended, of those alone.
-    pub fn space(&self) -> Space {
-        let files = self.files.threads.get();
-        let appended = self.files.plan().count().unwrap_or(0);
-        let bytes = match self.files.access {
-            Access::Append => appended.saturating_mul(self.files.record_bytes),
-            _ => self.files.file_bytes.saturating_mul(files),
-        };
-        Space { bytes, files }
-    }
-}
-
 impl SyncMode {
     /// Return whether a store into mapped memory takes the place of write(2).
     pub fn is_mapped(self) -> bool {
@@ -110,7 +104,6 @@ const LONG_RECORD_BYTES: u64 = 64 << 10;
 /// A thread's file being written to.
 pub struct WriteTask {
     settings: FileWriteSettings,
-    shape: Shape,
     stream: RecordStream,
     path: PathBuf,
     file: File,
@@ -142,7 +135,7 @@ impl WriteTask {
         let shape = settings.files.shape(thread, settings.read_percent);
         let stream = RecordStream::new(shape, seed, thread)?;
         let records = if settings.files.access == Access::Append { 0 } else { shape.records() };
-        let path = remains::make(directory, thread, &stream, shape, records)?;
+        let path = remains::make(directory, thread, &stream, records)?;
         let file = engine::open(&path, true, open_flags(settings.sync_mode))?;
         let length = usize::try_from(shape.records() * shape.record_bytes).unwrap_or(usize::MAX);
         let mapped = settings.sync_mode.is_mapped();
@@ -156,7 +149,6 @@ impl WriteTask {
         let written = if reads { usize::try_from(records).unwrap_or(usize::MAX) } else { 0 };
         Ok(Self {
             settings: settings.clone(),
-            shape,
             stream,
             path,
             file,
@@ -279,7 +271,7 @@ impl Task for WriteTask {
             done.begin_ns = now_ns();
             done.commit_ns = done.begin_ns;
         }
-        if self.settings.files.access == Access::Append && record >= self.stream.limit() {
+        if self.settings.files.access == Access::Append && record >= self.stream.limit {
             return Err(WorkloadError::refusal(format!(
                 "file_bytes ran out after {index} operations, before duration_ms had passed; \
                  raise file_bytes or lower duration_ms"
@@ -315,12 +307,13 @@ impl FileTask for WriteTask {
         }))
     }
 
-    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
+    fn hash(&self, performed: u64) -> Sha256 {
         self.stream.hash(self.settings.workload.word(), performed)
     }
 
     fn close(self, performed: u64) -> Box<dyn FilesOfThread> {
-        Box::new(Records::new(self.path, self.stream, self.shape, self.records, performed))
+        let Self { path, stream, records, .. } = self;
+        Box::new(Records { path, stream, records, performed })
     }
 }
 

@@ -16,14 +16,14 @@ use crate::workload::draw::hash_of;
 use crate::workload::error::WorkloadError;
 use crate::workload::kind::{ClosedWorkload, Workload};
 use crate::workload::ledger::Ledger;
-use crate::workload::threads::task::{Observer, Plan, Task, Worker};
+use crate::workload::threads::task::{Observer, Plan, Task};
 use crate::workload::{ledger, threads};
 
 // A prepared file workload: a worker for each thread, with its own file or its own directory. One
 // operation with its sync is one transaction.
 
 /// One thread's operations, and what they work on.
-pub trait FileTask: Task + Send {
+pub trait FileTask: Task {
     /// Return what is really in force, as the kernel reads it back; an object.
     ///
     /// # Errors
@@ -31,24 +31,10 @@ pub trait FileTask: Task + Send {
     fn configuration(&self) -> Result<Value, WorkloadError>;
 
     /// The hash of its first `performed` operations, not yet finalized.
-    ///
-    /// # Errors
-    /// Never, as settings that have no stream are refused before.
-    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError>;
+    fn hash(&self, performed: u64) -> Sha256;
 
     /// Closes its files, and says what they shall hold after so many operations.
     fn close(self, performed: u64) -> Box<dyn FilesOfThread>;
-}
-
-impl<T: FileTask> Worker for T {
-    type Task<'a>
-        = &'a mut T
-    where
-        T: 'a;
-
-    fn start(&mut self) -> Result<&mut T, WorkloadError> {
-        Ok(self)
-    }
 }
 
 /// All threads of a prepared file workload.
@@ -95,7 +81,7 @@ impl<T: FileTask> Workload for FileThreads<T> {
         let mut left = Vec::with_capacity(workers.len());
         for (worker, ledger) in workers.into_iter().zip(&ledgers) {
             let performed = ledger.transactions();
-            hashes.push(worker.hash(performed)?);
+            hashes.push(worker.hash(performed));
             left.push(worker.close(performed));
         }
         Ok(ClosedWorkload {

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::stream::{INITIAL, RecordOperation, RecordStream, Shape};
+use super::stream::{INITIAL, RecordOperation, RecordStream};
 use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome, Progress};
@@ -76,8 +76,8 @@ enum Sector {
     Strange,
 }
 
-/// Read a file of which `records` records of `record_bytes` bytes were made before the first
-/// operation. Before the cut `returned` operations had returned, and `begun` had begun.
+/// Read a file of which `records` records were made before the first operation. Before the cut
+/// `returned` operations had returned, and `begun` had begun.
 ///
 /// A record that was being overwritten may be half old and half new: no manual promises more.
 ///
@@ -86,16 +86,17 @@ enum Sector {
 pub fn judge(
     path: &Path,
     stream: &RecordStream,
-    (records, record_bytes): (u64, u64),
+    records: u64,
     Progress { returned, begun }: Progress,
 ) -> Result<Damage, WorkloadError> {
+    let record_bytes = stream.shape.record_bytes;
     let read_back = step_error("read back", path);
     let mut file = File::open(path).map_err(&read_back)?;
     let file_bytes = file.metadata().map_err(&read_back)?.len();
     let wrong = |what: String| Err(WorkloadError::Contents { path: path.to_owned(), what });
     let mut writers: BTreeMap<u64, Vec<u64>> =
         (0..records).map(|record| (record, vec![INITIAL])).collect();
-    for (index, RecordOperation { record, is_read }) in (0..).zip(stream.again(begun)?) {
+    for (index, RecordOperation { record, is_read }) in (0..).zip(stream.again(begun)) {
         if !is_read {
             writers.entry(record).or_default().push(index);
         }
@@ -169,12 +170,11 @@ pub fn make(
     directory: &Path,
     thread: u64,
     stream: &RecordStream,
-    shape: Shape,
     records: u64,
 ) -> Result<PathBuf, WorkloadError> {
     let path = directory.join(own_name("data", thread));
     let mut file = File::create(&path).map_err(step_error("create", &path))?;
-    let mut record = vec![0; usize::try_from(shape.record_bytes).unwrap_or(usize::MAX)];
+    let mut record = vec![0; usize::try_from(stream.shape.record_bytes).unwrap_or(usize::MAX)];
     stream.fill(&mut record, INITIAL);
     let together = (CHUNK_BYTES / record.len()).max(1);
     let chunk = record.repeat(together);
@@ -208,45 +208,31 @@ pub fn refuse_large(directory: &Path, file_bytes: u64, files: u64) -> Result<(),
 
 /// Holds what the file must hold when the operations are done.
 pub struct Records {
-    path: PathBuf,
-    stream: RecordStream,
-    record_bytes: u64,
+    pub path: PathBuf,
+    pub stream: RecordStream,
     /// Records that were made before the first operation.
-    records: u64,
-    performed: u64,
-}
-
-impl Records {
-    /// The records of a file of which `records` were made before `performed` operations of
-    /// `stream`.
-    pub fn new(
-        path: PathBuf,
-        stream: RecordStream,
-        shape: Shape,
-        records: u64,
-        performed: u64,
-    ) -> Self {
-        Self { path, stream, record_bytes: shape.record_bytes, records, performed }
-    }
+    pub records: u64,
+    pub performed: u64,
 }
 
 impl FilesOfThread for Records {
     fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what: String| WorkloadError::Contents { path: self.path.clone(), what };
         let read_back = |source: std::io::Error| step_error("read back", &self.path)(source);
+        let record_bytes = self.stream.shape.record_bytes;
         // The last operation that wrote each record.
-        let writes = (0..).zip(self.stream.again(self.performed)?).filter(|(_, it)| !it.is_read);
+        let writes = (0..).zip(self.stream.again(self.performed)).filter(|(_, it)| !it.is_read);
         let writers: BTreeMap<u64, u64> = writes.map(|(index, it)| (it.record, index)).collect();
         let grown = writers.last_key_value().map_or(0, |(&record, _)| record + 1);
         let records = self.records.max(grown);
         let file = File::open(&self.path).map_err(read_back)?;
         let found = file.metadata().map_err(read_back)?.len();
-        let due = records * self.record_bytes;
+        let due = records * record_bytes;
         if found != due {
             return Err(wrong(format!("is {found} bytes long where {due} were due")));
         }
         let mut file = BufReader::with_capacity(CHECKED_BYTES, file);
-        let mut wanted = vec![0; usize::try_from(self.record_bytes).unwrap_or(usize::MAX)];
+        let mut wanted = vec![0; usize::try_from(record_bytes).unwrap_or(usize::MAX)];
         let mut found = wanted.clone();
         self.stream.fill(&mut wanted, INITIAL);
         for record in 0..records {
@@ -260,8 +246,7 @@ impl FilesOfThread for Records {
     }
 
     fn judge(&self, progress: Progress) -> Result<Damage, WorkloadError> {
-        let size = (self.records, self.record_bytes);
-        judge(&self.path, &self.stream, size, progress)
+        judge(&self.path, &self.stream, self.records, progress)
     }
 }
 
@@ -307,7 +292,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         std::fs::write(&path, file).unwrap();
-        let found = judge(&path, stream, (made, RECORD_BYTES), Progress { returned, begun });
+        let found = judge(&path, stream, made, Progress { returned, begun });
         found.ok().map(|it| it.lost)
     }
 
@@ -345,7 +330,7 @@ mod tests {
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         let stream = stream(Access::Sequential);
         let none = Progress { returned: 0, begun: 0 };
-        let error = judge(&path, &stream, (3, RECORD_BYTES), none).unwrap_err();
+        let error = judge(&path, &stream, 3, none).unwrap_err();
         assert!(error.to_string().ends_with("is 1099511627776 bytes long where 3090 are the most"));
     }
 

@@ -83,13 +83,13 @@ pub struct RecordOperation {
 /// The operations of one thread, drawn as they go.
 #[derive(Debug)]
 pub struct RecordStream {
-    shape: Shape,
+    pub shape: Shape,
     seed: u64,
     thread: u64,
     random: ChaCha8Rng,
     reads: Share,
     /// Whole records that fit in the file.
-    limit: u64,
+    pub limit: u64,
     /// The record that comes next in sequential access and append.
     next: u64,
     shuffle: Option<Shuffle>,
@@ -107,6 +107,10 @@ impl RecordStream {
     /// If the records do not fit in the file, or fields exclude one another.
     pub fn new(shape: Shape, seed: u64, thread: u64) -> Result<Self, WorkloadError> {
         shape.check()?;
+        Ok(Self::begin(shape, seed, thread))
+    }
+
+    fn begin(shape: Shape, seed: u64, thread: u64) -> Self {
         let mut random = generator(seed, thread);
         let mut filling = vec![0; usize::try_from(shape.record_bytes).unwrap_or(usize::MAX)];
         random.fill_bytes(&mut filling);
@@ -114,7 +118,7 @@ impl RecordStream {
         let shuffle = (shape.access == Access::Shuffled)
             .then(|| Shuffle::new(u32::try_from(limit).unwrap_or(u32::MAX), shape.overlap_percent));
         let reads = Share::new(shape.read_percent);
-        Ok(Self { shape, seed, thread, random, reads, limit, next: 0, shuffle, filling })
+        Self { shape, seed, thread, random, reads, limit, next: 0, shuffle, filling }
     }
 
     /// The next operation. Append never comes to an end here: who performs it sees to that.
@@ -140,31 +144,22 @@ impl RecordStream {
     }
 
     /// The first `operations` operations again: the stream is a pure function.
-    ///
-    /// # Errors
-    /// Never, as the shape has been checked.
-    pub fn again(
-        &self,
-        operations: u64,
-    ) -> Result<impl Iterator<Item = RecordOperation>, WorkloadError> {
-        let mut stream = Self::new(self.shape, self.seed, self.thread)?;
-        Ok((0..operations).map(move |_| stream.draw()))
+    pub fn again(&self, operations: u64) -> impl Iterator<Item = RecordOperation> + use<> {
+        let mut stream = Self::begin(self.shape, self.seed, self.thread);
+        (0..operations).map(move |_| stream.draw())
     }
 
     /// SHA-256 over workload, filling and the first `operations` operations, in order.
-    ///
-    /// # Errors
-    /// Never, as `again`.
-    pub fn hash(&self, word: &str, operations: u64) -> Result<Sha256, WorkloadError> {
+    pub fn hash(&self, word: &str, operations: u64) -> Sha256 {
         let mut hasher = Sha256::new();
         hasher.update(word);
         hasher.update(self.shape.record_bytes.to_le_bytes());
         hasher.update(&self.filling);
-        for RecordOperation { record, is_read } in self.again(operations)? {
+        for RecordOperation { record, is_read } in self.again(operations) {
             let reads_among_writes = is_read && self.shape.read_percent < 100;
             hasher.update((record | u64::from(reads_among_writes) << 63).to_le_bytes());
         }
-        Ok(hasher)
+        hasher
     }
 
     /// Puts into `buffer`, of a record's length, what operation `index` writes. Only the stamps
@@ -191,11 +186,6 @@ impl RecordStream {
         let length = rest.len().min(stamp.len());
         rest[..length] == stamp[..length]
             && sectors.into_iter().all(|sector| sector[..stamp.len()] == stamp)
-    }
-
-    /// Whole records that fit in the file.
-    pub fn limit(&self) -> u64 {
-        self.limit
     }
 
     /// Puts the whole of what operation `index` writes into `buffer`, of a record's length.
@@ -228,7 +218,7 @@ pub mod tests {
 
     fn hash(word: &str, seed: u64, thread: u64) -> String {
         let stream = RecordStream::new(shape(), seed, thread).unwrap();
-        hash_of(vec![stream.hash(word, 9).unwrap()])
+        hash_of(vec![stream.hash(word, 9)])
     }
 
     #[test]
@@ -294,7 +284,7 @@ pub mod tests {
             let mut stream = RecordStream::new(shape, seed, thread).unwrap();
             let drawn: Vec<RecordOperation> = (0..operations).map(|_| stream.draw()).collect();
             prop_assert!(drawn.iter().all(|operation| operation.record < records));
-            let again: Vec<RecordOperation> = stream.again(operations).unwrap().collect();
+            let again: Vec<RecordOperation> = stream.again(operations).collect();
             prop_assert_eq!(drawn, again);
         }
     }

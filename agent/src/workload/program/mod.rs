@@ -35,7 +35,7 @@ use crate::record::words;
 use crate::tables::rows::Transaction;
 use crate::tables::timeline::now_ns;
 use crate::workload::error::step_error;
-use crate::workload::fault::{self, FaultFields, SyncFault};
+use crate::workload::fault::{self, FaultFields, FaultLeft, SyncFault};
 use crate::workload::kind::{ClosedWorkload, Remains};
 use crate::workload::power_cut::{CutFindings, CutMoment, FaultFindings, FaultKind};
 
@@ -90,12 +90,6 @@ const SQLITE: &str = "sqlite";
 /// No sync is left out.
 const NONE: &str = "none";
 
-impl ProgramCase {
-    fn has_own_check(&self) -> bool {
-        self.check != Path::new(SQLITE)
-    }
-}
-
 /// Room for 70,000 calls until they are read.
 const RING_BYTES: u32 = 8 << 20;
 /// Between two looks at a program whose output is not read any more.
@@ -141,7 +135,7 @@ impl PreparedProgram {
             step_error("watch", &program)(std::io::Error::other(error.to_string()))
         })?;
         let path = program.to_string_lossy().into_owned();
-        let check = settings.has_own_check();
+        let check = settings.check != Path::new(SQLITE);
         let acks_on_stdin = check && settings.acks == AckPlace::Descriptor;
         let mut environment = confined::environment(&settings.program, &settings.environment);
         if acks_on_stdin {
@@ -330,7 +324,7 @@ impl Workload for PreparedProgram {
             let calls = witness.finish()?;
             (self.calls, self.lost_calls) = (calls.len(), witness.lost_calls());
             self.calls_of_others = witness.foreign_calls();
-            self.without_room_ns = witness.without_room_ns();
+            self.without_room_ns = witness.without_room_ns;
             self.found = find(&calls);
         }
         Ok(())
@@ -386,11 +380,13 @@ impl Workload for PreparedProgram {
             incomplete_reasons: reasons,
             remains: Box::new(ProgramRemains {
                 judge,
-                directory: directory.clone(),
                 start_ns: self.start_ns,
                 acknowledged: self.acknowledged,
-                sync_sites: json!(self.end.syncs.sites),
-                planted_fault,
+                fault: FaultLeft {
+                    directory: directory.clone(),
+                    findings: planted_fault,
+                    sync_sites: json!(self.end.syncs.sites),
+                },
                 unmade,
             }),
             transactions: self.found.rows,
@@ -407,11 +403,9 @@ enum ProgramJudge {
 /// Holds what a program left.
 struct ProgramRemains {
     judge: ProgramJudge,
-    directory: PathBuf,
     start_ns: i64,
     acknowledged: Acknowledgments,
-    sync_sites: Value,
-    planted_fault: Option<FaultFindings>,
+    fault: FaultLeft,
     /// The reason why no sync was left out, though one was to be.
     unmade: Option<String>,
 }
@@ -422,9 +416,7 @@ impl Remains for ProgramRemains {
     }
 
     fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError> {
-        if self.planted_fault.as_ref().is_some_and(|it| it.free_bytes.is_some()) {
-            fault::empty(&self.directory)?;
-        }
+        self.fault.make_room()?;
         match &self.judge {
             ProgramJudge::Own(check) => check.judge(self.acknowledged.lines_until(cut.at_ns)),
             ProgramJudge::Databases(judge) => judge.judge(cut),
@@ -470,12 +462,8 @@ impl Remains for ProgramRemains {
         }
     }
 
-    fn sync_sites(&self) -> Value {
-        self.sync_sites.clone()
-    }
-
-    fn planted_fault(&self) -> Option<FaultFindings> {
-        self.planted_fault.clone()
+    fn fault(&self) -> Option<&FaultLeft> {
+        Some(&self.fault)
     }
 
     fn check_oracle(&self) -> Result<(), WorkloadError> {

@@ -90,8 +90,7 @@ pub fn number(value: &Value) -> u64 {
 }
 
 pub fn syncs(told: &Value) -> u64 {
-    let names = ["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"];
-    names.iter().map(|name| number(&told["by_name"][name]["calls"])).sum()
+    SYNC_CALLS.iter().map(|name| number(&told["by_name"][name]["calls"])).sum()
 }
 
 fn import_text(text: &str) -> ImportedTrace {

@@ -185,10 +185,9 @@ pub fn verb(name: &'static str) -> &'static str {
     }
 }
 
-/// Return whether a call waits until something is on the device.
-pub fn is_sync_call(name: &str) -> bool {
-    matches!(name, "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" | "sync_file_range")
-}
+/// The calls that wait until something is on the device.
+pub const SYNC_CALLS: [&str; 6] =
+    ["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"];
 
 /// Hashes a lane.
 pub fn digest(lane: &Lane, plan: &ReplayPlan) -> Sha256 {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::memory::{KeptContents, Memory, bytes_needed};
-use super::notes::{self, Notes, digest};
+use super::notes::{self, Notes, SYNC_CALLS, digest};
 use super::plan::{Action, CallArgument, Lane, PlannedStep, RecordedEnd, ReplayPlan};
 use super::recording;
 use super::replay_remains::ReplayRemains;
@@ -30,7 +30,7 @@ use crate::workload::error::WorkloadError;
 use crate::workload::kind::{ClosedWorkload, Workload, WorkloadKind, WorkloadRequest};
 use crate::workload::ledger::{self, Ledger, LedgerEntry};
 use crate::workload::threads;
-use crate::workload::threads::task::{Length, Observer, Plan as Share, Task, Worker};
+use crate::workload::threads::task::{Length, Observer, Plan as Share, Task};
 use crate::workload::threads::turns::Turns;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<ReplaySettings>(ReplayWorkload::WORDS);
@@ -304,15 +304,13 @@ fn incomplete_reasons(plan: &ReplayPlan, not_made: u64) -> Vec<String> {
     reasons
 }
 
-impl Worker for Player {
-    type Task<'a> = &'a mut Self;
-
-    fn start(&mut self) -> Result<&mut Self, WorkloadError> {
+impl Task for Player {
+    fn get_ready(&mut self) -> Result<(), WorkloadError> {
         // A thread that sleeps is woken up to 50 us late, so that wake-ups come together (prctl(2),
         // PR_SET_TIMERSLACK).
         // SAFETY: it takes a number, and changes this thread alone.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
-        Ok(self)
+        Ok(())
     }
 
     /// Each thread has the steps of its lane.
@@ -320,9 +318,7 @@ impl Worker for Player {
         let steps = self.shared.plan.lanes[self.lane as usize].steps.len() as u64;
         Share { warmup: 0, measured: Length::Count(steps) }
     }
-}
 
-impl Task for Player {
     fn wait_until_due(&mut self, shall_stop: &dyn Fn() -> bool) -> bool {
         let Self { lane, next, shared, .. } = self;
         let lane = &shared.plan.lanes[*lane as usize];
@@ -368,7 +364,7 @@ impl Task for Player {
         Ok(LedgerEntry {
             verb: notes::verb(step.name),
             databases: 0,
-            sync_calls: u32::from(notes::is_sync_call(step.name)),
+            sync_calls: u32::from(SYNC_CALLS.contains(&step.name)),
             busy_retries: 0,
             wal_frames: 0,
             begin_ns,

@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use connection::{Failures, KeptStatements, make_ready};
+use connection::{Failures, KeptStatements};
 use folder::{
     KeptOrder, RecordedSqlSettings, RecordedSqlWorkload, ScriptFile, SqlFields, SqlSettings,
     SqlWorkload, ThinkTime,
 };
-use play::{ConnectionFields, PlayedScript, ScriptPlay};
+use play::SqlWorker;
 use remains::{BeforeAndAfter, PlayAgain, PlayedThread, SqlRemains};
 use serde_json::{Value, json};
 use set_up::ScriptDatabases;
@@ -42,7 +42,7 @@ use crate::workload::kind::ClosedWorkload;
 use crate::workload::ledger::{self, Ledger};
 use crate::workload::regime::{Regime, Reopenings};
 use crate::workload::threads;
-use crate::workload::threads::task::{Task, Worker};
+use crate::workload::threads::task::Task;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<SqlSettings>(SqlWorkload::WORDS);
 pub const RECORDED_KIND: WorkloadKind =
@@ -90,35 +90,6 @@ pub struct SqlScripts {
     fault: PlantedFault,
 }
 
-/// The state of one connection's thread.
-struct SqlWorker {
-    file: ScriptFile,
-    databases: Databases,
-    stream: SqlStream,
-    fields: ConnectionFields,
-    played: PlayedScript,
-    /// Transactions that it has of its own, of a script that is played once.
-    own: Option<u64>,
-    order: Arc<KeptOrder>,
-    lane: u32,
-}
-
-impl Worker for SqlWorker {
-    type Task<'a> = ScriptPlay<'a>;
-
-    fn start(&mut self) -> Result<ScriptPlay<'_>, WorkloadError> {
-        let Self { file, databases, stream, fields, played, order, lane, .. } = self;
-        Ok(ScriptPlay::new(databases, file, fields, stream, played, (order, *lane)))
-    }
-
-    fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
-        match self.own {
-            Some(transactions) => Plan { warmup: 0, measured: Length::Count(transactions) },
-            None => plan.share(thread, threads),
-        }
-    }
-}
-
 impl SqlScripts {
     /// Reads the folder, makes its databases in `directory`, and opens a connection for each of its
     /// transaction scripts; without a plan each is played once.
@@ -151,35 +122,22 @@ impl SqlScripts {
             let attached = script.attached.iter().map(|(file, name)| (file, name.as_str()));
             let all = std::iter::once((&script.database, "main")).chain(attached);
             let all = all.map(|(file, name)| files.database(file, name)).collect();
-            let databases = fields.options.open(all)?;
+            let databases = Databases::open(all, &fields.options)?;
             let keys = keys.share(thread.into(), scripts);
             let stream = SqlStream::new(script.clone(), course, seed, thread.into(), keys);
             let own = plan.is_none().then(|| stream.transactions()).transpose()?;
-            workers.push(SqlWorker {
-                file,
-                databases,
-                stream,
-                fields: ConnectionFields {
-                    options: fields.options.clone(),
-                    think_time: fields.think_time,
-                    regime: fields.regime,
-                    kept,
-                    has_fault: fields.fault.is_planted(),
-                },
-                played: PlayedScript::default(),
-                own,
-                order: Arc::clone(&order),
-                lane: thread,
-            });
+            let connection = (fields.clone(), kept);
+            let order = (Arc::clone(&order), thread);
+            workers.push(SqlWorker::new((file, databases), connection, (stream, own), order));
         }
         if fields.regime.regime == Regime::Steady {
             allocate_all(&workers, fields, plan)?;
         }
-        for SqlWorker { databases, file, fields, .. } in &mut workers {
-            make_ready(databases, file, fields.kept)?;
+        for worker in &mut workers {
+            worker.make_ready()?;
             if fields.regime.regime == Regime::Reopened {
-                databases.reopen()?;
-                make_ready(databases, file, fields.kept)?;
+                worker.databases.reopen()?;
+                worker.make_ready()?;
             }
         }
         let databases = workers.iter().flat_map(|worker| worker.databases.all());
@@ -232,8 +190,8 @@ impl PlayAgain for ScriptsAgain {
         before_and_after: &mut BeforeAndAfter,
     ) -> Result<(), WorkloadError> {
         let mut scripts = SqlScripts::prepare(directory, &self.fields, self.plan, self.seed)?;
-        let workers = scripts.workers.iter_mut();
-        let mut plays = workers.map(Worker::start).collect::<Result<Vec<_>, _>>()?;
+        let plays = &mut scripts.workers;
+        plays.iter_mut().try_for_each(Task::get_ready)?;
         before_and_after(&[])?;
         let mut played = vec![0; plays.len()];
         for thread in order {
@@ -316,10 +274,6 @@ fn refuse_useless(
 }
 
 impl Workload for SqlScripts {
-    fn needs_cold_cache(&self) -> bool {
-        false
-    }
-
     fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
         let own = || self.workers.iter().filter_map(|worker| worker.own).sum();
         let once = || Plan { warmup: 0, measured: Length::Count(own()) };
@@ -332,7 +286,7 @@ impl Workload for SqlScripts {
     /// PRAGMAs read back, what the agent itself chose, SQLite's version and build, and the scripts;
     /// those of the first connection, as the others have the same.
     fn configuration(&self) -> Result<Value, WorkloadError> {
-        let mut configuration = self.fields.options.configuration(&self.workers[0].databases)?;
+        let mut configuration = self.workers[0].databases.configuration()?;
         let script = |worker: &SqlWorker| {
             let script = &worker.file.script;
             let attached = script.attached.iter().map(|(file, name)| json!([file, name]));

@@ -2,23 +2,23 @@
 //! as the script says, runs its statements, and notes how long it took and what became of it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::connection::{Failures, KeptStatements, SqlConnection, StatementEffect, make_ready};
-use super::folder::{KeptOrder, ScriptFile, ThinkTime};
+use super::folder::{KeptOrder, ScriptFile, SqlFields, ThinkTime};
 use super::stream::{DrawnStatement, Reach, SqlStream};
 use crate::sql_script::statement::{SqlStep, TransactionRole};
 use crate::sqlite::contents::{ContentsDigest, database_digest};
 use crate::sqlite::databases::{self, Databases, TransactionEnd};
-use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::wal::{CommitCheckpoint, Database};
 use crate::sqlite::{sync_call, vfs};
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
 use crate::workload::fault::{FailedTransaction, FaultNotes};
 use crate::workload::ledger::{LedgerEntry, READ_ONLY, ROLLBACK};
-use crate::workload::regime::{Checkpoints, RegimeFields, Reopenings, count, entry_of_checkpoint};
-use crate::workload::threads::task::Task;
+use crate::workload::regime::{Checkpoints, Reopenings, count, entry_of_checkpoint};
+use crate::workload::threads::task::{Length, Plan, Task};
 use rusqlite::TransactionState;
 
 /// The time that a wait goes on before it is asked whether it shall stop.
@@ -48,24 +48,16 @@ pub struct PlayedScript {
     pub failed_places: Vec<usize>,
 }
 
-/// The fields that a connection is opened with.
-#[derive(Debug, Clone)]
-pub struct ConnectionFields {
-    pub options: SqliteOptions,
-    pub think_time: ThinkTime,
-    pub regime: RegimeFields,
-    pub kept: KeptStatements,
-    /// Whether an error is planted beneath it, so that its transactions may fail.
-    pub has_fault: bool,
-}
-
-/// One connection's script, as far as it is played.
-pub struct ScriptPlay<'a> {
-    databases: &'a mut Databases,
-    file: &'a ScriptFile,
-    fields: &'a ConnectionFields,
-    pub stream: &'a mut SqlStream,
-    pub played: &'a mut PlayedScript,
+/// One connection, and its script, as far as it is played.
+pub struct SqlWorker {
+    pub file: ScriptFile,
+    pub databases: Databases,
+    pub stream: SqlStream,
+    fields: SqlFields,
+    kept: KeptStatements,
+    pub played: PlayedScript,
+    /// Transactions that it has of its own, of a script that is played once.
+    pub own: Option<u64>,
     /// The statements of one transaction, or as many of them as are drawn at once; which of them
     /// comes next, and how far they reach.
     planned: Vec<DrawnStatement>,
@@ -83,7 +75,7 @@ pub struct ScriptPlay<'a> {
     has_committed: bool,
     /// Transactions since the connection was opened.
     in_burst: u64,
-    order: &'a KeptOrder,
+    order: Arc<KeptOrder>,
     lane: u32,
 }
 
@@ -100,27 +92,26 @@ struct RunTransaction {
     is_autocommit: bool,
 }
 
-impl<'a> ScriptPlay<'a> {
+impl SqlWorker {
     pub fn new(
-        databases: &'a mut Databases,
-        file: &'a ScriptFile,
-        fields: &'a ConnectionFields,
-        stream: &'a mut SqlStream,
-        played: &'a mut PlayedScript,
-        (order, lane): (&'a KeptOrder, u32),
+        (file, databases): (ScriptFile, Databases),
+        (fields, kept): (SqlFields, KeptStatements),
+        (stream, own): (SqlStream, Option<u64>),
+        (order, lane): (Arc<KeptOrder>, u32),
     ) -> Self {
-        databases.take_autocheckpoint(); // of the set-up
         Self {
-            databases,
             file,
-            fields,
+            databases,
             stream,
-            played,
+            fields,
+            kept,
+            played: PlayedScript::default(),
+            own,
             planned: Vec::new(),
             next: 0,
             reach: Reach::End,
             undrawn: None,
-            last_ns: now_ns(),
+            last_ns: 0,
             autocheckpoint: None,
             was_open: false,
             has_committed: false,
@@ -130,8 +121,13 @@ impl<'a> ScriptPlay<'a> {
         }
     }
 
+    /// Makes its open connection ready, as the workload keeps statements.
+    pub fn make_ready(&mut self) -> Result<(), WorkloadError> {
+        make_ready(&mut self.databases, &self.file, self.kept)
+    }
+
     fn checkpoints(&self) -> Checkpoints<'_> {
-        Checkpoints { databases: self.databases, options: &self.fields.options }
+        Checkpoints { databases: &self.databases, options: &self.fields.options }
     }
 
     fn is_reopening_due(&self, at_end: bool) -> bool {
@@ -159,7 +155,7 @@ impl<'a> ScriptPlay<'a> {
 
     /// Databases that the open transaction has changed.
     fn changed_databases(&self) -> Result<usize, WorkloadError> {
-        let databases = &*self.databases;
+        let databases = &self.databases;
         let mut changed = 0;
         for Database { name, path, .. } in databases.all() {
             let state = databases.connection().transaction_state(Some(name.as_str()));
@@ -181,7 +177,7 @@ impl<'a> ScriptPlay<'a> {
     }
 
     /// Return the effect of the next statement on a transaction.
-    fn next_role(&self) -> &'a TransactionRole {
+    fn next_role(&self) -> &TransactionRole {
         match &self.file.script.steps[self.planned[self.next].step] {
             SqlStep::Statement(statement) => &statement.role,
             _ => &TransactionRole::Plain,
@@ -195,7 +191,7 @@ impl<'a> ScriptPlay<'a> {
         }
         let statement = std::mem::take(&mut self.planned[self.next]);
         run.commit_ns = now_ns();
-        let connection = SqlConnection { databases: self.databases, file: self.file };
+        let connection = SqlConnection { databases: &self.databases, file: &self.file };
         self.was_open = self.is_open();
         match connection.run(&statement, &mut self.played.failures) {
             Ok(effect) => run.last = effect,
@@ -253,8 +249,8 @@ impl<'a> ScriptPlay<'a> {
             TransactionRole::End | TransactionRole::Release(_) => self.was_open,
             _ => false,
         };
-        let played = &mut *self.played;
-        played.of_faults.give_up(error, self.databases, (may_be_there, statements))?;
+        let played = &mut self.played;
+        played.of_faults.give_up(error, &self.databases, (may_be_there, statements))?;
         played.failed_places.push(played.committed_ns.len());
         played.committed_ns.push(None);
         played.rollbacks += 1;
@@ -355,7 +351,20 @@ impl<'a> ScriptPlay<'a> {
 /// A commit, in the transactions table.
 const WRITE: &str = "write";
 
-impl Task for ScriptPlay<'_> {
+impl Task for SqlWorker {
+    fn get_ready(&mut self) -> Result<(), WorkloadError> {
+        self.databases.take_autocheckpoint(); // of the set-up
+        self.last_ns = now_ns();
+        Ok(())
+    }
+
+    fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
+        match self.own {
+            Some(transactions) => Plan { warmup: 0, measured: Length::Count(transactions) },
+            None => plan.share(thread, threads),
+        }
+    }
+
     /// Draws the next transaction, and waits until its first statement is due.
     fn wait_until_due(&mut self, shall_stop: &dyn Fn() -> bool) -> bool {
         let due_ns = match self.has_next() {
@@ -398,7 +407,7 @@ impl Task for ScriptPlay<'_> {
         let begin_ns = now_ns();
         let statements = self.played.statements;
         let run = match self.run() {
-            Err(error) if self.fields.has_fault => {
+            Err(error) if self.fields.fault.is_planted() => {
                 let count = usize::try_from(self.played.statements - statements).unwrap_or(0);
                 return self.give_up(error, count, begin_ns);
             }
@@ -417,7 +426,7 @@ impl Task for ScriptPlay<'_> {
         self.last_ns = return_ns;
         self.in_burst += 1;
         self.has_committed = verb == WRITE;
-        let played = &mut *self.played;
+        let played = &mut self.played;
         played.batch_atomic_commits += vfs::commits() - batch_atomic_commits;
         let committed_ns = ended.committed_ns.unwrap_or(return_ns);
         played.committed_ns.push(self.has_committed.then_some(committed_ns));
@@ -464,15 +473,17 @@ impl Task for ScriptPlay<'_> {
         {
             self.has_committed = false;
             match self.checkpoints().make(at_end) {
-                Err(error) if self.fields.has_fault => self.played.of_faults.note(error)?,
+                Err(error) if self.fields.fault.is_planted() => {
+                    self.played.of_faults.note(error)?
+                }
                 checkpoint => made.extend(checkpoint?),
             }
         }
         if is_closing {
             self.in_burst = 0;
-            let (file, kept) = (self.file, self.fields.kept);
+            let (file, kept) = (&self.file, self.kept);
             let ready = |databases: &mut Databases| make_ready(databases, file, kept);
-            made.push(self.played.reopenings.reopen(self.databases, ready)?);
+            made.push(self.played.reopenings.reopen(&mut self.databases, ready)?);
         }
         Ok(made)
     }

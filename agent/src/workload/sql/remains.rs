@@ -6,15 +6,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::Value;
-
 use crate::sqlite::contents::{self, ContentsDigest, file_digest};
 use crate::sqlite::vfs::Vfs;
 use crate::workload::error::{WorkloadError, step_error};
 use crate::workload::fault::FaultLeft;
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{
-    CutFindings, CutMoment, CutOutcome, DatabaseStates, FaultFindings, Progress, judge_databases,
+    CutFindings, CutMoment, CutOutcome, DatabaseStates, Progress, judge_databases,
 };
 
 /// The closed databases.
@@ -88,12 +86,8 @@ impl Remains for SqlRemains {
         self.vfs
     }
 
-    fn planted_fault(&self) -> Option<FaultFindings> {
-        self.fault.findings.clone()
-    }
-
-    fn sync_sites(&self) -> Value {
-        self.fault.sync_sites.clone()
+    fn fault(&self) -> Option<&FaultLeft> {
+        Some(&self.fault)
     }
 }
 

@@ -94,7 +94,7 @@ fn open(
     file: &str,
     options: &SqliteOptions,
 ) -> Result<Databases, WorkloadError> {
-    let mut databases = options.open(vec![files.database(file, "main")])?;
+    let mut databases = Databases::open(vec![files.database(file, "main")], options)?;
     databases.batch("PRAGMA main.synchronous = off", &databases.all()[0])?;
     confine(&mut databases)?;
     Ok(databases)

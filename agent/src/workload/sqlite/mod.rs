@@ -17,7 +17,7 @@ use operations::{Operations, final_rows, populate};
 use remains::{DatabasesLeft, SqliteRemains};
 use serde_json::Value;
 use settings::{Sharing, SqliteSettings, SqliteWorkload};
-use transactions::Runner;
+use transactions::SqliteWorker;
 
 use super::draw::hash_of;
 use super::error::WorkloadError;
@@ -33,7 +33,6 @@ use crate::workload::ledger::{self, Ledger, ROLLBACK, is_commit};
 use crate::workload::power_cut::in_commit_order;
 use crate::workload::regime::{Regime, Reopenings};
 use crate::workload::threads;
-use crate::workload::threads::task::Worker;
 
 pub const KIND: WorkloadKind = WorkloadKind::new::<SqliteSettings>(SqliteWorkload::WORDS);
 
@@ -63,26 +62,6 @@ pub struct Sqlite {
     ledgers: Vec<Ledger>,
     grown: GrownFiles,
     fault: PlantedFault,
-}
-
-/// The state of one connection's thread.
-struct SqliteWorker {
-    settings: SqliteSettings,
-    databases: Databases,
-    operations: Operations,
-    batch_atomic_commits: i64,
-    reopenings: Reopenings,
-    failures: FaultNotes,
-}
-
-impl Worker for SqliteWorker {
-    type Task<'a> = Runner<'a>;
-
-    fn start(&mut self) -> Result<Runner<'_>, WorkloadError> {
-        let Self { settings, databases, operations, batch_atomic_commits, .. } = self;
-        let notes = (&mut self.reopenings, &mut self.failures);
-        Runner::new(databases, settings, operations, batch_atomic_commits, notes)
-    }
 }
 
 /// The databases of a connection in `directory`: main.db, db2.db and so on, and of each further
@@ -115,10 +94,11 @@ impl Sqlite {
             let operations = Operations::new(case, seed, thread)?;
             let databases = match workers.first() {
                 Some(first) if case.sharing == Sharing::Shared => {
-                    case.options.open(first.databases.all().to_vec())?
+                    Databases::open(first.databases.all().to_vec(), &case.options)?
                 }
                 _ => {
-                    let mut databases = case.options.open(databases(directory, case, thread))?;
+                    let mut databases =
+                        Databases::open(databases(directory, case, thread), &case.options)?;
                     for database in databases.all() {
                         populate(&databases, database, case, seed, thread)?;
                         if case.regime.regime == Regime::Steady {
@@ -140,16 +120,7 @@ impl Sqlite {
                     databases
                 }
             };
-            let (settings, batch_atomic_commits) = (case.clone(), 0);
-            let reopenings = Reopenings::default();
-            workers.push(SqliteWorker {
-                settings,
-                databases,
-                operations,
-                batch_atomic_commits,
-                reopenings,
-                failures: FaultNotes::default(),
-            });
+            workers.push(SqliteWorker::new(case.clone(), databases, operations));
         }
         let databases = workers.iter().flat_map(|worker| worker.databases.all());
         let paths: BTreeSet<_> = databases.map(|database| database.path.clone()).collect();
@@ -160,10 +131,6 @@ impl Sqlite {
 }
 
 impl Workload for Sqlite {
-    fn needs_cold_cache(&self) -> bool {
-        false
-    }
-
     fn run(&mut self, observer: &mut dyn Observer) -> anyhow::Result<()> {
         self.fault.begin();
         let mut observer = self.grown.observe_with(observer);
@@ -175,7 +142,7 @@ impl Workload for Sqlite {
     /// connection; the others have the same.
     fn configuration(&self) -> Result<Value, WorkloadError> {
         let case = &self.settings;
-        let mut configuration = case.options.configuration(&self.workers[0].databases)?;
+        let mut configuration = self.workers[0].databases.configuration()?;
         configuration["atomic_across_databases"] = case.is_atomic_across_databases().into();
         Ok(configuration)
     }

@@ -20,7 +20,7 @@ use crate::workload::error::WorkloadError;
 use crate::workload::fault::{FailedTransaction, FaultLeft};
 use crate::workload::kind::Remains;
 use crate::workload::power_cut::{
-    CutFindings, CutMoment, CutOutcome, DatabaseStates, FaultFindings, Progress, judge_databases,
+    CutFindings, CutMoment, CutOutcome, DatabaseStates, Progress, judge_databases,
 };
 
 /// The closed databases of a connection, or of all that shared them.
@@ -148,12 +148,8 @@ impl Remains for SqliteRemains {
         self.fault.findings.is_none().then(|| json!(self.left))
     }
 
-    fn planted_fault(&self) -> Option<FaultFindings> {
-        self.fault.findings.clone()
-    }
-
-    fn sync_sites(&self) -> Value {
-        self.fault.sync_sites.clone()
+    fn fault(&self) -> Option<&FaultLeft> {
+        Some(&self.fault)
     }
 
     fn databases(&self) -> Result<Vec<PathBuf>, WorkloadError> {

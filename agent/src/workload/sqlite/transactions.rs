@@ -89,14 +89,14 @@ pub fn verb(workload: SqliteWorkload) -> &'static str {
     }
 }
 
-/// One connection's transactions.
-pub struct Runner<'a> {
-    databases: &'a mut Databases,
-    case: &'a SqliteSettings,
-    operations: &'a mut Operations,
-    batch_atomic_commits: &'a mut i64,
-    reopenings: &'a mut Reopenings,
-    failures: &'a mut FaultNotes,
+/// One connection, and its transactions.
+pub struct SqliteWorker {
+    case: SqliteSettings,
+    pub databases: Databases,
+    pub operations: Operations,
+    pub batch_atomic_commits: i64,
+    pub reopenings: Reopenings,
+    pub failures: FaultNotes,
     statements: Statements,
     planned: PlannedTransaction,
     /// The checkpoint inside the last COMMIT, until it is noted.
@@ -105,37 +105,24 @@ pub struct Runner<'a> {
     in_burst: u64,
 }
 
-impl<'a> Runner<'a> {
-    /// Prepares the statements.
-    ///
-    /// # Errors
-    /// If SQLite fails.
-    pub fn new(
-        databases: &'a mut Databases,
-        case: &'a SqliteSettings,
-        operations: &'a mut Operations,
-        batch_atomic_commits: &'a mut i64,
-        (reopenings, failures): (&'a mut Reopenings, &'a mut FaultNotes),
-    ) -> Result<Self, WorkloadError> {
-        let statements = Statements::new(databases, case);
-        statements.prepare(databases)?;
-        databases.take_autocheckpoint(); // of the initial rows
-        Ok(Self {
-            databases,
+impl SqliteWorker {
+    pub fn new(case: SqliteSettings, databases: Databases, operations: Operations) -> Self {
+        Self {
+            statements: Statements::new(&databases, &case),
             case,
+            databases,
             operations,
-            batch_atomic_commits,
-            reopenings,
-            failures,
-            statements,
+            batch_atomic_commits: 0,
+            reopenings: Reopenings::default(),
+            failures: FaultNotes::default(),
             planned: PlannedTransaction::default(),
             autocheckpoint: None,
             in_burst: 0,
-        })
+        }
     }
 
     fn checkpoints(&self) -> Checkpoints<'_> {
-        Checkpoints { databases: self.databases, options: &self.case.options }
+        Checkpoints { databases: &self.databases, options: &self.case.options }
     }
 
     fn is_reopening_due(&self, at_end: bool) -> bool {
@@ -146,20 +133,19 @@ impl<'a> Runner<'a> {
     fn reopen(&mut self) -> Result<LedgerEntry, WorkloadError> {
         let statements = &self.statements;
         self.in_burst = 0;
-        self.reopenings.reopen(self.databases, |databases| Ok(statements.prepare(databases)?))
+        let prepare = |databases: &mut Databases| Ok(statements.prepare(databases)?);
+        self.reopenings.reopen(&mut self.databases, prepare)
     }
-}
 
-impl Runner<'_> {
     /// Performs the planned transaction; says when its COMMIT began.
     fn transact(&self, commit_ns: &mut Option<i64>) -> Result<(), SqliteError> {
         let databases = self.databases.all();
         self.execute(self.statements.begin)?;
         for (statements, database) in self.statements.selects.iter().zip(databases) {
-            look(self.databases, database, statements, &self.planned.selects)?;
+            look(&self.databases, database, statements, &self.planned.selects)?;
         }
         for (statements, database) in self.statements.changes.iter().zip(databases) {
-            change(self.databases, database, statements, self.case.workload, &self.planned)?;
+            change(&self.databases, database, statements, self.case.workload, &self.planned)?;
         }
         *commit_ns = Some(now_ns());
         self.execute(COMMIT)
@@ -173,7 +159,13 @@ impl Runner<'_> {
     }
 }
 
-impl Task for Runner<'_> {
+impl Task for SqliteWorker {
+    fn get_ready(&mut self) -> Result<(), WorkloadError> {
+        self.statements.prepare(&self.databases)?;
+        self.databases.take_autocheckpoint(); // of the initial rows
+        Ok(())
+    }
+
     fn perform(&mut self, _: i64) -> Result<LedgerEntry, WorkloadError> {
         self.operations.draw(&mut self.planned)?;
         let databases = self.databases.all();
@@ -189,12 +181,12 @@ impl Task for Runner<'_> {
                 return Err(error.into());
             }
             verb = ROLLBACK;
-            self.failures.give_up(error.into(), self.databases, (commit_ns.is_some(), 0))?;
+            self.failures.give_up(error.into(), &self.databases, (commit_ns.is_some(), 0))?;
         }
         let return_ns = now_ns();
         let databases = self.databases.all();
         self.in_burst += 1;
-        *self.batch_atomic_commits += vfs::commits() - batch_atomic_commits;
+        self.batch_atomic_commits += vfs::commits() - batch_atomic_commits;
         self.autocheckpoint = self.databases.take_autocheckpoint();
         let inside = self.autocheckpoint.as_ref();
         Ok(LedgerEntry {

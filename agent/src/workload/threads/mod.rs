@@ -16,7 +16,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::Context;
-use task::{Length, Observer, Part, Plan, Post, Task, Worker};
+use task::{Length, Observer, Part, Plan, Post, Task};
 
 use crate::tables::timeline::now_ns;
 use crate::workload::error::WorkloadError;
@@ -27,8 +27,8 @@ use crate::workload::ledger::Ledger;
 ///
 /// # Errors
 /// If a transaction or the observer fails.
-pub fn run<W: Worker>(
-    workers: &mut [W],
+pub fn run<T: Task>(
+    workers: &mut [T],
     plan: Plan,
     observer: &mut dyn Observer,
 ) -> anyhow::Result<Vec<Ledger>> {
@@ -41,15 +41,16 @@ pub fn run<W: Worker>(
 ///
 /// # Errors
 /// If a transaction or the observer fails.
-pub fn run_noting<W: Worker>(
-    workers: &mut [W],
+pub fn run_noting<T: Task>(
+    workers: &mut [T],
     plan: Plan,
     observer: &mut dyn Observer,
     ledgers: &mut Vec<Ledger>,
 ) -> anyhow::Result<()> {
     if let [worker] = workers {
         let own = worker.plan(plan, 0, 1);
-        let mut post = Post::new(worker.start()?, own);
+        worker.get_ready()?;
+        let mut post = Post::new(worker, own);
         let result = conduct(&mut post, plan, observer);
         *ledgers = vec![post.ledger];
         return result;
@@ -86,8 +87,8 @@ struct Crew<'scope, 'stop> {
 ///
 /// # Errors
 /// If a transaction or the observer fails; of several failures that of the first thread.
-fn run_crew<W: Worker>(
-    workers: &mut [W],
+fn run_crew<T: Task>(
+    workers: &mut [T],
     plan: Plan,
     observer: &mut dyn Observer,
     ledgers: &mut Vec<Ledger>,
@@ -107,9 +108,9 @@ fn run_crew<W: Worker>(
 }
 
 impl<'scope, 'stop: 'scope> Crew<'scope, 'stop> {
-    fn start<'env, W: Worker>(
+    fn start<'env, T: Task>(
         scope: &'scope Scope<'scope, 'env>,
-        workers: &'env mut [W],
+        workers: &'env mut [T],
         plan: Plan,
         stop: &'stop AtomicBool,
     ) -> anyhow::Result<Self> {
@@ -199,21 +200,18 @@ impl Team for Crew<'_, '_> {
 
 /// Return what a thread does all its life: gets ready, reports, and follows orders until there is
 /// nobody to give any. Gives what it noted.
-fn serve<W: Worker, E>(
-    worker: &mut W,
+fn serve<T: Task, E>(
+    worker: &mut T,
     plan: Plan,
     orders: &Receiver<Order>,
     stop: &AtomicBool,
     report: &dyn Fn(Result<bool, WorkloadError>) -> Result<(), E>,
 ) -> Ledger {
-    let task = match worker.start() {
-        Ok(task) => task,
-        Err(error) => {
-            let _ = report(Err(error));
-            return Ledger::default();
-        }
-    };
-    let mut post = Post::new(task, plan);
+    if let Err(error) = worker.get_ready() {
+        let _ = report(Err(error));
+        return Ledger::default();
+    }
+    let mut post = Post::new(worker, plan);
     post.has_others = true;
     let _ = report(Ok(true));
     while let Ok(order) = orders.recv() {
@@ -248,7 +246,7 @@ pub trait Team {
     fn checkpoint(&mut self, at_end: bool) -> anyhow::Result<()>;
 }
 
-impl<T: Task> Team for Post<T> {
+impl<T: Task> Team for Post<'_, T> {
     fn run(
         &mut self,
         part: Part,
@@ -348,14 +346,6 @@ mod tests {
         }
     }
 
-    impl Worker for Fails {
-        type Task<'a> = &'a mut Self;
-
-        fn start(&mut self) -> Result<&mut Self, WorkloadError> {
-            Ok(self)
-        }
-    }
-
     /// One thread is in its transaction until the other has made the checkpoint that is due for it.
     struct Waits {
         told: Option<Receiver<()>>,
@@ -381,14 +371,6 @@ mod tests {
             self.is_due = false;
             self.tell.iter().for_each(|tell| tell.send(()).unwrap());
             Ok(vec![LedgerEntry::begin(crate::workload::ledger::CHECKPOINT, 0)])
-        }
-    }
-
-    impl Worker for Waits {
-        type Task<'a> = &'a mut Self;
-
-        fn start(&mut self) -> Result<&mut Self, WorkloadError> {
-            Ok(self)
         }
     }
 

@@ -8,7 +8,20 @@ use crate::workload::error::WorkloadError;
 use crate::workload::ledger::{Ledger, LedgerEntry};
 
 /// Describes what a thread does again and again.
-pub trait Task {
+pub trait Task: Send {
+    /// Gets ready to run, in the thread itself.
+    ///
+    /// # Errors
+    /// If a step fails.
+    fn get_ready(&mut self) -> Result<(), WorkloadError> {
+        Ok(())
+    }
+
+    /// Return what it has to do: an even share, unless it came with work of its own.
+    fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
+        plan.share(thread, threads)
+    }
+
     /// Does the next transaction. `last_ns` is when the thread's last one returned: the time at
     /// which this one begins, where nothing worth mentioning lies between.
     ///
@@ -56,55 +69,6 @@ pub trait Task {
     fn checkpoint(&mut self, at_end: bool) -> Result<Vec<LedgerEntry>, WorkloadError> {
         let _ = at_end;
         Ok(Vec::new())
-    }
-}
-
-impl<T: Task> Task for &mut T {
-    #[inline]
-    fn perform(&mut self, last_ns: i64) -> Result<LedgerEntry, WorkloadError> {
-        (**self).perform(last_ns)
-    }
-    fn is_within(&self) -> bool {
-        (**self).is_within()
-    }
-    fn rest(&self) {
-        (**self).rest();
-    }
-    fn wait_until_due(&mut self, shall_stop: &dyn Fn() -> bool) -> bool {
-        (**self).wait_until_due(shall_stop)
-    }
-    fn go_on(&mut self) {
-        (**self).go_on();
-    }
-    fn stop(&self) {
-        (**self).stop();
-    }
-    fn take_autocheckpoint(&mut self) -> Option<LedgerEntry> {
-        (**self).take_autocheckpoint()
-    }
-    fn is_checkpoint_due(&self, at_end: bool) -> bool {
-        (**self).is_checkpoint_due(at_end)
-    }
-    fn checkpoint(&mut self, at_end: bool) -> Result<Vec<LedgerEntry>, WorkloadError> {
-        (**self).checkpoint(at_end)
-    }
-}
-
-/// Describes what a thread owns; its task is made in the thread itself.
-pub trait Worker: Send {
-    type Task<'a>: Task
-    where
-        Self: 'a;
-
-    /// Gets ready to run.
-    ///
-    /// # Errors
-    /// If a step fails.
-    fn start(&mut self) -> Result<Self::Task<'_>, WorkloadError>;
-
-    /// Return what it has to do: an even share, unless it came with work of its own.
-    fn plan(&self, plan: Plan, thread: u64, threads: u64) -> Plan {
-        plan.share(thread, threads)
     }
 }
 
@@ -196,8 +160,8 @@ pub enum Part {
 }
 
 /// One thread's task, and how far it is.
-pub struct Post<T> {
-    pub task: T,
+pub struct Post<'a, T> {
+    pub task: &'a mut T,
     pub ledger: Ledger,
     /// Whether it makes its checkpoints where they come due, while other threads go on.
     pub has_others: bool,
@@ -208,9 +172,9 @@ pub struct Post<T> {
     begun: bool,
 }
 
-impl<T: Task> Post<T> {
+impl<'a, T: Task> Post<'a, T> {
     /// Make the post of the calling thread, with its share of the plan.
-    pub fn new(task: T, plan: Plan) -> Self {
+    pub fn new(task: &'a mut T, plan: Plan) -> Self {
         let tid = rustix::thread::gettid().as_raw_nonzero().get().into();
         let ledger = Ledger::with_room(tid, plan.count().unwrap_or(0));
         let (part, remaining) = (Part::WarmUp, plan.warmup);

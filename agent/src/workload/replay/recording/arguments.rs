@@ -284,7 +284,10 @@ impl CallDraft<'_> {
             }
             ArgumentRole::Text => {
                 let name = bytes_of(row.text.as_deref().unwrap_or_default());
-                if !name.starts_with(b"user.") && name.contains(&b'.') && !is_look(&row.name) {
+                if !name.starts_with(b"user.")
+                    && name.contains(&b'.')
+                    && !row.name.ends_with("getxattr")
+                {
                     return Err(NoStep::LeftOut("it sets an attribute that is not the user's"));
                 }
                 self.text(PlanText::Plain(name));
@@ -306,11 +309,6 @@ impl CallDraft<'_> {
         self.arguments.push(CallArgument::Target(number));
         Ok(())
     }
-}
-
-/// Return whether a call about an attribute only looks at it.
-fn is_look(name: &str) -> bool {
-    name.ends_with("getxattr")
 }
 
 fn whence(word: Option<&str>) -> Result<i64, NoStep> {

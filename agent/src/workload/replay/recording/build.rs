@@ -37,7 +37,7 @@ struct StepUnderWay {
 pub struct Builder<'a> {
     pub scene: Scene,
     calls: &'a [RecordedCall],
-    threads: RecordedThreads<'a>,
+    pub threads: RecordedThreads<'a>,
     lanes: BTreeMap<i64, u32>,
     first_waits: HashMap<i64, Wait>,
     order: ResourceOrder,
@@ -69,13 +69,9 @@ impl<'a> Builder<'a> {
             order: ResourceOrder::default(),
             base_ns: None,
             event: 0,
-            grown: GrownBytes::with_limit(most_bytes),
+            grown: GrownBytes { most: most_bytes, ..GrownBytes::default() },
             plan,
         })
-    }
-
-    pub fn has_thread(&self, thread: i64) -> bool {
-        self.threads.has(thread)
     }
 
     /// A thread of which no call is known to have made it begins, unless it has.
@@ -421,11 +417,6 @@ pub struct GrownBytes {
 }
 
 impl GrownBytes {
-    /// Nothing so far, of so much at most.
-    pub fn with_limit(most: usize) -> Self {
-        Self { most, ..Self::default() }
-    }
-
     /// A step waits for others, and has things in common with others.
     pub fn add(&mut self, waits: &[Wait], resources: &[Resource]) {
         self.of_order += size_of_val(waits) + resources.len() * RESOURCE_BYTES;

@@ -172,7 +172,7 @@ fn open_before<'a>(
 ) -> Vec<(OpenBefore, &'a OpenDescriptor)> {
     let mut found = Vec::new();
     for row in rows {
-        if !builder.has_thread(row.thread_id) || row.target.len() > MOST_PATH_BYTES {
+        if !builder.threads.has(row.thread_id) || row.target.len() > MOST_PATH_BYTES {
             continue;
         }
         builder.begin_thread(row.thread_id);
