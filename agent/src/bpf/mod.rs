@@ -13,4 +13,5 @@ mod symbols;
 
 pub use object::BpfError;
 pub use program::{LoadPlan, Objects, Program};
+pub use ring::split_records;
 pub use symbols::{PREEMPTIBLE, RDONLY_CAST, Symbols, SymbolsError};

@@ -27,6 +27,17 @@ pub trait RecordSource: Send {
     fn read(&mut self, into: &mut Vec<u8>, limit_bytes: usize);
 }
 
+/// Yield the records of a piece that a source gave; the length of one that is not all there.
+pub fn split_records(mut rest: &[u8]) -> impl Iterator<Item = Result<&[u8], usize>> {
+    std::iter::from_fn(move || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let record = after.split_at_checked(length);
+        rest = record.map_or(&[], |(_, after)| after);
+        Some(record.map(|(record, _)| record).ok_or(length))
+    })
+}
+
 /// CHUNK_BYTES and CHUNK_SLACK_BYTES of kernel/bpf: a record begins in a chunk, and may end in
 /// its slack.
 pub const CHUNK_BYTES: u32 = 1 << 16;
@@ -305,14 +316,8 @@ mod tests {
         }
     }
 
-    fn split(mut bytes: &[u8]) -> Vec<Vec<u8>> {
-        let mut records = Vec::new();
-        while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
-            let (record, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
-            records.push(record.to_vec());
-            bytes = rest;
-        }
-        records
+    fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
+        split_records(bytes).map(|record| record.unwrap().to_vec()).collect()
     }
 
     #[test]

@@ -50,7 +50,8 @@ impl LifeCounts {
             }
             (Deed::Unlink { path }, _) => {
                 let created = self.created.remove(&(path.clone(), call.caller.root));
-                if created.is_none() && !finder.is_of_database(path, call.caller.root) {
+                let role = finder.files.role_of_path(path, call.caller.root);
+                if created.is_none() && role.is_none() {
                     return; // it may be on another disk
                 }
                 let lived = created.map(|(_, born_ns)| (call.end_ns - born_ns) / MILLISECOND_NS);

@@ -55,7 +55,7 @@ pub fn collect(settings: CollectorSettings) -> anyhow::Result<End> {
     let privacy = Privacy { level: settings.privacy, salt: spool.salt };
     let numbers: Vec<u32> = settings.disks.numbers.iter().copied().collect();
     let mut tracer = Tracer::load(settings.ring_bytes)?;
-    tracer.keep_files(FILES_LIMIT);
+    tracer.files_kept = FILES_LIMIT;
     let mut witness = CallWitness::load(CALLS_RING_BYTES, false)?;
     let mut trace_end = TraceEnd::new(None, settings.duration)?;
     let server = settings.server.clone();
@@ -230,7 +230,7 @@ impl Collecting {
         let now_ns = now_ns();
         for transaction in self.finder.take_finished(now_ns.saturating_sub(settled_ns)) {
             if [COMMIT, CHECKPOINT].contains(&transaction.row.kind.as_str()) {
-                let name = |&number: &usize| self.finder.database(number);
+                let name = |&number: &usize| self.finder.files.name(number);
                 let databases = transaction.databases.iter().map(name).collect();
                 self.bills.add(transaction, databases, &self.clock);
             }
@@ -295,14 +295,15 @@ impl Collecting {
                 }
             },
             None => {
-                self.spool.drop_one();
+                self.spool.dropped += 1;
                 false
             }
         };
         if is_stored {
             self.uploader.iter_mut().for_each(Uploader::wake);
         } else {
-            self.spool.give_back_dropped(dropped);
+            // It told of those that were dropped before.
+            self.spool.dropped += dropped;
         }
         self.begun = next;
         give_back();

@@ -55,7 +55,7 @@ pub struct Spool {
     pub salt: [u8; 32],
     bound_bytes: u64,
     /// Segments that were dropped since this was told.
-    dropped: i64,
+    pub dropped: i64,
     _lock: File,
 }
 
@@ -138,19 +138,9 @@ impl Spool {
         stored
     }
 
-    /// A segment that got no number is dropped.
-    pub fn drop_one(&mut self) {
-        self.dropped += 1;
-    }
-
     /// Segments that were dropped since this was asked last.
     pub fn take_dropped(&mut self) -> i64 {
         std::mem::take(&mut self.dropped)
-    }
-
-    /// A segment that told of so many dropped ones is dropped itself.
-    pub fn give_back_dropped(&mut self, count: i64) {
-        self.dropped += count;
     }
 
     fn make_room(&mut self, bytes: u64) -> io::Result<bool> {

@@ -1,5 +1,6 @@
 //! One call on a file, as far as commits are found from it, and its record (kernel/calls).
 
+use crate::bpf::split_records;
 use crate::byte_text::path_text;
 use crate::system_calls;
 use crate::system_calls::CommitRole;
@@ -106,28 +107,20 @@ pub enum CallRecordError {
 ///
 /// # Errors
 /// If one is damaged.
-pub fn decode_calls(mut bytes: &[u8], into: &mut Vec<FileCall>) -> Result<(), CallRecordError> {
-    while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
-        let length = u32::from_le_bytes(*length) as usize;
-        let (record, after) =
-            rest.split_at_checked(length).ok_or(CallRecordError::Length(length))?;
-        into.extend(decode(record)?);
-        bytes = after;
+pub fn decode_calls(bytes: &[u8], into: &mut Vec<FileCall>) -> Result<(), CallRecordError> {
+    for record in split_records(bytes) {
+        into.extend(decode(record.map_err(CallRecordError::Length)?)?);
     }
     Ok(())
 }
 
 /// Return when the first of these calls ended for which the filesystem had no room (ENOSPC).
-pub fn first_without_room_ns(mut bytes: &[u8]) -> Option<i64> {
-    while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
-        let (record, after) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        let i64_at = |at: usize| Some(i64::from_le_bytes(record.get(at..at + 8)?.try_into().ok()?));
-        if i64_at(48)? == -i64::from(libc::ENOSPC) {
-            return i64_at(16);
-        }
-        bytes = after;
-    }
-    None
+pub fn first_without_room_ns(bytes: &[u8]) -> Option<i64> {
+    let i64_at = |record: &[u8], at: usize| {
+        Some(i64::from_le_bytes(record.get(at..at + 8)?.try_into().ok()?))
+    };
+    let is_without = |it: &&[u8]| i64_at(it, 48) == Some(-i64::from(libc::ENOSPC));
+    i64_at(split_records(bytes).map_while(Result::ok).find(is_without)?, 16)
 }
 
 fn decode(record: &[u8]) -> Result<Option<FileCall>, CallRecordError> {

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Deed, FileCall, PathRoot};
+use super::call::{Deed, FileCall};
 use super::database::{DatabaseFiles, FileRole};
 use super::database::{DatabasePages, FRAME_HEADER_BYTES, WAL_HEADER_BYTES};
 use super::recent_map::RecentMap;
 pub use super::unit_of_work::{CHECKPOINT, COMMIT};
 use super::unit_of_work::{DetectedTransaction, FoundTransactions, TransactionRows, UnitOfWork};
-use crate::tracer::FileKey;
 
 /// The name of a sync by a write to a file opened with O_SYNC or O_DSYNC.
 const SYNCED_WRITE: &str = "write";
@@ -31,8 +30,8 @@ const UNITS_LIMIT: usize = 16_384;
 /// Finds what there is in calls that are in the order of their ends.
 pub fn find(calls: &[FileCall]) -> FoundTransactions {
     let files = DatabaseFiles::from_calls(calls);
-    let rows = TransactionRows::with_all_calls();
-    let mut finder = CommitFinder { files, rows, ..CommitFinder::default() };
+    let mut finder = CommitFinder { files, ..CommitFinder::default() };
+    finder.rows.has_all_calls = true;
     calls.iter().for_each(|call| finder.see(call));
     finder.end_all(i64::MAX);
     finder.rows.finish(calls, &finder.files)
@@ -41,10 +40,10 @@ pub fn find(calls: &[FileCall]) -> FoundTransactions {
 /// Finds them as calls come, for as long as they do: its memory has a bound.
 #[derive(Debug, Default)]
 pub struct CommitFinder {
-    files: DatabaseFiles,
+    pub files: DatabaseFiles,
     rows: TransactionRows,
     units: BTreeMap<(u32, usize), UnitOfWork>,
-    pages: DatabasePages,
+    pub pages: DatabasePages,
     /// The super-journal that each thread opened last.
     super_journals: RecentMap<u32, String, 1024>,
 }
@@ -75,26 +74,6 @@ impl CommitFinder {
     pub fn totals(&self) -> FoundTransactions {
         let databases = self.files.count() as u64;
         FoundTransactions { databases, ..self.rows.totals.clone() }
-    }
-
-    /// The path of a database by its number; with its inode where that path leads to several.
-    pub fn database(&self, number: usize) -> String {
-        self.files.name(number)
-    }
-
-    /// The file of a database by its number, as it was last.
-    pub fn database_file(&self, number: usize) -> Option<FileKey> {
-        self.files.file(number)
-    }
-
-    /// The length of the pages of a database by its number, where that was seen.
-    pub fn page_bytes(&self, number: usize) -> Option<u64> {
-        self.pages.page_bytes(number)
-    }
-
-    /// The path is that of a database that was seen, or of a file of SQLite beside it.
-    pub fn is_of_database(&self, path: &str, root: PathRoot) -> bool {
-        self.files.role_of_path(path, root).is_some()
     }
 
     /// Takes the next call, in the order of their ends.

@@ -341,7 +341,7 @@ fn a_super_journal_names_its_databases_by_what_their_journals_hold() {
     (0..).zip(deeds).for_each(|it| finder.see(&call(it)));
     let transaction = finder.take_finished(i64::MAX);
     let names = |transaction: &DetectedTransaction| -> Vec<String> {
-        transaction.databases.iter().map(|&number| finder.database(number)).collect()
+        transaction.databases.iter().map(|&number| finder.files.name(number)).collect()
     };
     assert_eq!(transaction.len(), 2);
     assert_eq!(
@@ -532,7 +532,7 @@ fn one_path_in_two_containers_is_two_databases_and_one_file_by_two_paths_is_one(
         });
     }
     let transaction = finder.take_finished(i64::MAX);
-    let names = |number: usize| finder.database(number);
+    let names = |number: usize| finder.files.name(number);
     let told: Vec<_> =
         transaction.iter().map(|it| (names(it.databases[0]), it.row.wal_frames)).collect();
     let (one, other) = ("inode 10 of 0:1: /data/app.db", "inode 20 of 0:1: /data/app.db");
@@ -544,8 +544,8 @@ fn one_path_in_two_containers_is_two_databases_and_one_file_by_two_paths_is_one(
     };
     assert_eq!((frames(one), frames(other)), (vec![1, 1, 2, 2], vec![1, 2]), "{told:?}");
     let pages = |name: &str| {
-        let number = (0..3).find(|&number| finder.database(number) == name).unwrap();
-        finder.page_bytes(number)
+        let number = (0..3).find(|&number| finder.files.name(number) == name).unwrap();
+        finder.pages.page_bytes(number)
     };
     assert_eq!((pages(one), pages(other)), (Some(65_536), Some(4096)));
 }
@@ -566,7 +566,7 @@ fn the_length_of_pages_is_seen_in_the_first_page_that_is_written() {
                 deed,
             });
         }
-        finder.page_bytes(0)
+        finder.pages.page_bytes(0)
     };
     assert_eq!(pages(b"SQLite format 3\0\x10\0\x01\x01"), Some(4096));
     assert_eq!(pages(b"SQLite format 3\0\0\x01\x02\x02"), Some(65_536));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::call::{Caller, Deed, FileCall};
@@ -68,7 +69,7 @@ pub struct Guards {
 }
 
 /// The protection of the commits of one journal mode: their number, and how many lacked what.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ModeCounts {
     pub commits: u64,
     /// They returned before anything was synced after their last frame or the end of their journal.
@@ -125,17 +126,7 @@ impl FoundTransactions {
         ];
         let mut totals: Map<String, Value> =
             counts.map(|(name, count)| (name.to_owned(), count.into())).into_iter().collect();
-        let modes = self.modes.iter().map(|(mode, counts)| {
-            let counts = json!({
-                "commits": counts.commits,
-                "end_unsynced": counts.end_unsynced,
-                "journal_exposed": counts.journal_exposed,
-                "database_unsynced": counts.database_unsynced,
-                "several_databases": counts.several_databases,
-            });
-            ((*mode).to_owned(), counts)
-        });
-        totals.insert("journal_modes".to_owned(), Value::Object(modes.collect()));
+        totals.insert("journal_modes".to_owned(), json!(self.modes));
         totals
     }
 }
@@ -225,18 +216,13 @@ pub struct TransactionRows {
     pub totals: FoundTransactions,
     /// All calls of a thread are seen: what it does between two transactions is the second's, if
     /// that is a sync.
-    has_all_calls: bool,
+    pub has_all_calls: bool,
     rows: Vec<DetectedTransaction>,
     /// For each thread its place, and when its last transaction ended or its first call began.
     threads: BTreeMap<u32, (i64, i64)>,
 }
 
 impl TransactionRows {
-    /// Return rows of threads all calls of which are seen.
-    pub fn with_all_calls() -> Self {
-        TransactionRows { has_all_calls: true, ..Self::default() }
-    }
-
     /// A thread makes a call.
     pub fn see(&mut self, call: &FileCall) {
         let place = self.threads.len() as i64;

@@ -79,20 +79,8 @@ pub struct Book<'a> {
     pub(super) directories: Vec<Option<Vec<u8>>>,
     default_directory: Option<Vec<u8>>,
     pub names: Names,
-    pub missed: MissedOperations,
-    /// Relative paths that were put into `NOWHERE`.
-    pub without_directory: u64,
-    pub orphans: u64,
-    /// Descriptors that were opened by calls which the trace does not have.
-    unseen_opens: u64,
-    /// Descriptors that were open before, and of which nothing tells what they lead to.
-    unknown_open: u64,
-    /// Descriptors that a thread opened under numbers that others of its process had open, if they
-    /// are of its process.
-    collisions: u64,
-    pub command: Vec<String>,
-    next_call_id: i64,
-    pub calls: u64,
+    pub counts: BookSummary,
+    pub next_call_id: i64,
 }
 
 impl<'a> Book<'a> {
@@ -115,21 +103,9 @@ impl<'a> Book<'a> {
             directories: Vec::new(),
             default_directory: directory,
             names: Names::default(),
-            missed: MissedOperations::default(),
-            without_directory: 0,
-            orphans: 0,
-            unseen_opens: 0,
-            unknown_open: 0,
-            collisions: 0,
-            command: Vec::new(),
+            counts: BookSummary::default(),
             next_call_id: 0,
-            calls: 0,
         }
-    }
-
-    /// The number of the next call, which stands for its time where there is none.
-    pub fn next_call_id(&self) -> i64 {
-        self.next_call_id
     }
 
     /// A thread begins a call.
@@ -163,7 +139,7 @@ impl<'a> Book<'a> {
         let number = self.threads.len();
         let by_call = creation.and_then(|it| Some((*self.by_tid.get(&it.creator)?, it.flags)));
         let is_orphan = by_call.is_none() && number > 0;
-        self.orphans += u64::from(is_orphan && !self.are_of_one_process);
+        self.counts.orphans += u64::from(is_orphan && !self.are_of_one_process);
         let shares_all = i64::from(libc::CLONE_FILES | libc::CLONE_FS | libc::CLONE_THREAD);
         let assumed = (is_orphan && self.are_of_one_process).then_some((0, shares_all));
         let creation = by_call.or(assumed);
@@ -240,7 +216,7 @@ impl<'a> Book<'a> {
     /// # Errors
     /// If it cannot be written.
     pub(super) fn add(&mut self, row: RecordedCall) -> Result<(), Impossible> {
-        self.calls += 1;
+        self.counts.calls += 1;
         self.round.calls.push(row);
         if self.round.calls.len() < ROUND_CALLS {
             return Ok(());
@@ -271,7 +247,7 @@ impl<'a> Book<'a> {
             None => match &self.directories[own] {
                 Some(path) => path,
                 None => {
-                    self.without_directory += 1;
+                    self.counts.without_directory += 1;
                     NOWHERE
                 }
             },
@@ -309,7 +285,7 @@ impl<'a> Book<'a> {
         let was_ever = [table, root_table].map(|it| self.descriptors.was_ever(it, number));
         let open = self.descriptors.open(table, number, open, false)?;
         if was_ever.contains(&true) {
-            self.unseen_opens += 1;
+            self.counts.unseen_opens += 1;
             return Ok(Some(open));
         }
         if self.descriptors.at(root_table, number).is_none() {
@@ -336,7 +312,7 @@ impl<'a> Book<'a> {
             && self.are_of_one_process
             && self.descriptors.opens[open].opener != thread
         {
-            self.collisions += 1;
+            self.counts.collisions += 1;
         }
     }
 
@@ -345,45 +321,44 @@ impl<'a> Book<'a> {
         for (row, (_, file)) in self.open_before.iter_mut().zip(&self.open_before_files) {
             let file = &self.names.files[*file];
             row.size_bytes = file.size_bytes().unwrap_or(0);
-            if row.target.is_empty() && file.kind() == Some("other") {
+            if row.target.is_empty() && file.kind == Some("other") {
                 row.target = "no file".into();
             }
-            self.unknown_open += u64::from(row.target.is_empty());
+            self.counts.unknown_open += u64::from(row.target.is_empty());
         }
         self.round.snapshot = self.names.rows().collect();
-        let closed = BookSummary {
-            calls: self.calls,
+        let counts = BookSummary {
             threads: self.threads.len() as u64,
-            missed: self.missed,
-            without_directory: self.without_directory,
-            orphans: self.orphans,
             surprises: self.names.surprises,
             open_before: self.open_before.len() as u64,
-            unseen_opens: self.unseen_opens,
-            unknown_open: self.unknown_open,
-            collisions: self.collisions,
             databases: self.names.databases(),
-            command: self.command,
+            ..self.counts
         };
         self.round.threads = self.threads;
         self.round.descriptors = self.open_before;
         // That it cannot be written the output says when it is finished.
         (self.take)(self.round);
-        closed
+        counts
     }
 }
 
 /// The counts of a trace whose calls are all told.
+#[derive(Debug, Default)]
 pub struct BookSummary {
     pub calls: u64,
     pub threads: u64,
     pub missed: MissedOperations,
+    /// Relative paths that were put into `NOWHERE`.
     pub without_directory: u64,
     pub orphans: u64,
     pub surprises: u64,
     pub open_before: u64,
+    /// Descriptors that were opened by calls which the trace does not have.
     pub unseen_opens: u64,
+    /// Descriptors that were open before, and of which nothing tells what they lead to.
     pub unknown_open: u64,
+    /// Descriptors that a thread opened under numbers that others of its process had open, if they
+    /// are of its process.
     pub collisions: u64,
     pub databases: Vec<DatabaseBefore>,
     pub command: Vec<String>,

@@ -23,9 +23,9 @@ pub fn end_call(
     let row = &mut call.row;
     (row.call_id, row.thread_id) = (begun.call_id, begun.thread as i64);
     (row.begin_ns, row.end_ns) = (begun.begin_ns, end_ns);
-    book.missed.unread_arguments += call.unread;
+    book.counts.missed.unread_arguments += call.unread;
     let exits = call.system_call.does == Does::Exits;
-    book.missed.unfinished_calls += u64::from(row.result.is_none() && !exits);
+    book.counts.missed.unfinished_calls += u64::from(row.result.is_none() && !exits);
     if exits {
         (row.end_ns, row.result) = (None, None);
     }
@@ -47,7 +47,7 @@ fn apply(book: &mut Book, begun: BegunCall, call: &mut TracedCall) -> Result<(),
     let mut absolute = |directory, path: &Option<Vec<u8>>| {
         let path = path.as_deref().filter(|path| !path.is_empty())?;
         let found = book.absolute(begun.thread, directory, path);
-        book.missed.unresolved_paths += u64::from(found.is_none());
+        book.counts.missed.unresolved_paths += u64::from(found.is_none());
         found
     };
     let first = absolute(call.row.directory, &call.path);
@@ -55,7 +55,7 @@ fn apply(book: &mut Book, begun: BegunCall, call: &mut TracedCall) -> Result<(),
     call.row.path_id = first.as_ref().map(|path| book.names.id(path, begun.call_id));
     call.row.path2_id = second.as_ref().map(|path| book.names.id(path, begun.call_id));
     if call.success().is_some() {
-        book.missed.count(call.system_call, &call.row);
+        book.counts.missed.count(call.system_call, &call.row);
     }
     if let Some(path) = &first {
         learn_descriptor_path(book, begun, call, path);
@@ -122,9 +122,9 @@ fn apply_to_process(
             if let Some(path) = &path {
                 book.threads[thread].executable = words::text(path);
             }
-            if book.command.is_empty() && thread == 0 {
+            if book.counts.command.is_empty() && thread == 0 {
                 let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
-                book.command = call.command.iter().map(text).collect();
+                book.counts.command = call.command.iter().map(text).collect();
             }
         }
         _ => {}
@@ -255,9 +255,9 @@ fn note_path_call(book: &mut Book, begun: BegunCall, call: &TracedCall, path: &[
                 file.set_link_target(target);
             }
         }
-        system_calls::SYS_truncate => file.note_resize(),
+        system_calls::SYS_truncate => file.is_resized = true,
         system_calls::SYS_chmod | system_calls::SYS_fchmodat | system_calls::SYS_fchmodat2 => {
-            file.note_mode_change()
+            file.is_mode_changed = true
         }
         system_calls::SYS_chdir | system_calls::SYS_chroot => file.set_kind("directory"),
         system_calls::SYS_execve => file.set_kind("file"),
@@ -289,7 +289,7 @@ pub fn open_path(book: &mut Book, begun: BegunCall, call: &TracedCall, path: &[u
     }
     let file = &mut book.names.files[id];
     if has(libc::O_TRUNC) {
-        file.note_resize();
+        file.is_resized = true;
     }
     if has(libc::O_DIRECTORY) && !has(libc::O_TMPFILE) {
         file.set_kind("directory");
@@ -384,7 +384,9 @@ pub fn apply_to_descriptors(
             book.descriptors.open(table, result, no_file(), cloexec)?;
         }
         _ => {
-            let open2 = row.descriptor2.filter(|_| moves_bytes(call));
+            let open2 = row.descriptor2.filter(|_| {
+                matches!(call.system_call.name, "sendfile" | "copy_file_range" | "splice")
+            });
             let open2 = open2
                 .map(|number| book.open_file(begun, number, None, None))
                 .transpose()?
@@ -438,10 +440,6 @@ fn is_no_file(call: &TracedCall) -> bool {
 
 fn makes_pair(call: &TracedCall) -> bool {
     call.system_call.roles.contains(&Role::Pair)
-}
-
-fn moves_bytes(call: &TracedCall) -> bool {
-    matches!(call.system_call.name, "sendfile" | "copy_file_range" | "splice")
 }
 
 fn copy(
@@ -506,8 +504,8 @@ fn update_files(
             };
             let file = &mut book.names.files[file];
             match call.system_call.number {
-                system_calls::SYS_ftruncate | system_calls::SYS_fallocate => file.note_resize(),
-                system_calls::SYS_fchmod => file.note_mode_change(),
+                system_calls::SYS_ftruncate | system_calls::SYS_fallocate => file.is_resized = true,
+                system_calls::SYS_fchmod => file.is_mode_changed = true,
                 system_calls::SYS_getdents
                 | system_calls::SYS_getdents64
                 | system_calls::SYS_fchdir => {
@@ -547,7 +545,7 @@ fn apply_read(
     let (begin, end) = move_position(open, offset, result);
     let Some(file) = open.file else { return };
     let file = &mut book.names.files[file];
-    if matches!(file.kind(), Some("other" | "directory")) {
+    if matches!(file.kind, Some("other" | "directory")) {
         return;
     }
     // Of nothing, from behind the file's end, the end says nothing.

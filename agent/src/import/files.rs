@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::traced_call::FileStat;
+use crate::record::words;
 use crate::recorder::{DatabaseBefore, words};
 use crate::tables::recording::PathState;
 
@@ -138,7 +139,7 @@ impl Names {
 
     /// A path that was not known turns out to lead to a file that is.
     pub fn note_alias(&mut self, path: &[u8], file: FileId, call_id: i64) {
-        let is_new = self.files[file].is_new();
+        let is_new = self.files[file].is_new;
         let name = self.name(path, call_id);
         let (row, is_settled) = (name.row, name.is_settled);
         if !is_settled {
@@ -217,7 +218,7 @@ impl Names {
             FormerState::Perhaps(file) | FormerState::There(file) => Some((row, &self.files[file])),
             FormerState::Unknown | FormerState::Absent(_) => None,
         });
-        let there = found.filter(|(_, file)| file.was_there() && file.is_database());
+        let there = found.filter(|(_, file)| file.was_there && file.is_database);
         let row = |(row, file): (&NameRow, &TracedFile)| DatabaseBefore {
             path: words::text(&row.path),
             size_bytes: file.size_bytes().unwrap_or(0),
@@ -249,16 +250,13 @@ impl Names {
             FormerState::Absent(basis) => {
                 return PathState { kind: "absent".into(), basis: basis.word().into(), ..state };
             }
-            FormerState::Perhaps(file) if !self.files[file].was_there() => {
+            FormerState::Perhaps(file) if !self.files[file].was_there => {
                 return PathState { kind: "absent".into(), basis: "assumed".into(), ..state };
             }
-            FormerState::Perhaps(file) | FormerState::There(file) => {
-                (file, self.files[file].basis())
-            }
+            FormerState::Perhaps(file) | FormerState::There(file) => (file, self.files[file].basis),
         };
         let found = &self.files[file];
-        let (mode, links, link_target) = found.details();
-        let kind = match found.kind() {
+        let kind = match found.kind {
             Some(kind) => kind,
             None if self.has_children(&row.path) => "directory",
             None => "file",
@@ -266,11 +264,11 @@ impl Names {
         PathState {
             kind: kind.into(),
             size_bytes: found.size_bytes(),
-            mode,
-            links,
+            mode: found.mode,
+            links: found.links,
             device: Some(0),
             inode: Some(inode(file)),
-            link_target: link_target.map(words::text),
+            link_target: found.link_target.as_deref().map(words::text),
             made_by_recording: Some(false),
             basis: basis.word().into(),
             ..state
@@ -310,53 +308,46 @@ pub fn plain(path: &[u8]) -> Vec<u8> {
     if plain.is_empty() { b"/".to_vec() } else { plain }
 }
 
-/// The source of a fact of the snapshot (schema/recording/snapshot.toml, basis).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Basis {
-    /// Nothing tells; the commoner case is taken.
-    Assumed,
-    /// It follows from what other calls did or could do.
-    Inferred,
-    /// A call's result says so.
-    Reported,
-}
-
-impl Basis {
-    pub fn word(self) -> &'static str {
-        match self {
-            Basis::Assumed => "assumed",
-            Basis::Inferred => "inferred",
-            Basis::Reported => "told",
-        }
+words! {
+    /// The source of a fact of the snapshot (schema/recording/snapshot.toml, basis).
+    #[derive(Default)]
+    Basis {
+        /// Nothing tells; the commoner case is taken.
+        Assumed = "assumed",
+        /// It follows from what other calls did or could do.
+        #[default] Inferred = "inferred",
+        /// A call's result says so.
+        Reported = "told",
     }
 }
 
 /// The offset at which the locks of SQLite begin in a database.
 const LOCKED_FROM: i64 = 1 << 30;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Size {
+    #[default]
     Unknown,
     AtLeast(i64),
     Exactly(i64),
 }
 
 /// A file, directory or link that calls were about, under whatever name.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TracedFile {
     /// Whether the recording made it.
-    is_new: bool,
+    pub is_new: bool,
     /// Whether something shows that a file was there which an open may have made or found.
-    was_there: bool,
-    kind: Option<&'static str>,
+    pub was_there: bool,
+    pub kind: Option<&'static str>,
     basis: Basis,
     mode: Option<i64>,
     links: Option<i64>,
     link_target: Option<Vec<u8>>,
     size: Size,
     /// Its size was changed: nothing tells of the former one any more.
-    is_resized: bool,
-    is_mode_changed: bool,
+    pub is_resized: bool,
+    pub is_mode_changed: bool,
     /// End of what was written by offset, and bytes that were appended.
     written_end: i64,
     appended: i64,
@@ -366,34 +357,13 @@ pub struct TracedFile {
 
 impl TracedFile {
     pub fn new(is_new: bool) -> Self {
-        TracedFile {
-            is_new,
-            was_there: !is_new,
-            kind: None,
-            basis: Basis::Inferred,
-            mode: None,
-            links: None,
-            link_target: None,
-            size: Size::Unknown,
-            is_resized: is_new,
-            is_mode_changed: is_new,
-            written_end: 0,
-            appended: 0,
-            is_database: false,
-        }
+        let (is_resized, is_mode_changed) = (is_new, is_new);
+        Self { is_new, was_there: !is_new, is_resized, is_mode_changed, ..Self::default() }
     }
 
     /// Return a file that was opened with O_CREAT, which does not say whether the open made it.
     pub fn new_or_old() -> Self {
         TracedFile { was_there: false, ..TracedFile::new(false) }
-    }
-
-    pub fn is_new(&self) -> bool {
-        self.is_new
-    }
-
-    pub fn was_there(&self) -> bool {
-        self.was_there
     }
 
     pub fn set_kind(&mut self, kind: &'static str) {
@@ -464,35 +434,10 @@ impl TracedFile {
         self.appended = self.appended.saturating_add(bytes);
     }
 
-    pub fn note_resize(&mut self) {
-        self.is_resized = true;
-    }
-
-    pub fn note_mode_change(&mut self) {
-        self.is_mode_changed = true;
-    }
-
     /// A record lock was set that begins there. SQLite locks 512 bytes from 1 GiB on (PENDING_BYTE
     /// of os.h), and no other program is known to.
     pub fn note_lock(&mut self, offset: i64) {
         self.is_database |= (LOCKED_FROM..LOCKED_FROM + 512).contains(&offset);
-    }
-
-    pub fn is_database(&self) -> bool {
-        self.is_database
-    }
-
-    pub fn kind(&self) -> Option<&'static str> {
-        self.kind
-    }
-
-    pub fn basis(&self) -> Basis {
-        self.basis
-    }
-
-    /// Mode, links and contents as a symbolic link.
-    pub fn details(&self) -> (Option<i64>, Option<i64>, Option<&[u8]>) {
-        (self.mode, self.links, self.link_target.as_deref())
     }
 
     /// Bytes before the recording; none where nothing tells.
@@ -570,25 +515,25 @@ mod tests {
         file.note_size(0);
         file.note_written_end(4096);
         file.note_end(4096);
-        assert!(!file.was_there());
+        assert!(!file.was_there);
         let mut file = TracedFile::new_or_old();
         file.note_written_end(100);
         file.note_end(300);
         file.note_end(200);
-        assert_eq!((file.was_there(), file.size_bytes()), (true, Some(300)));
+        assert_eq!((file.was_there, file.size_bytes()), (true, Some(300)));
         let mut log = TracedFile::new(false);
         log.note_appended(50);
         log.note_size(1050);
         assert_eq!(log.size_bytes(), Some(1000));
         let mut cut = TracedFile::new(false);
-        cut.note_resize();
+        cut.is_resized = true;
         cut.note_size(7);
         assert_eq!(cut.size_bytes(), None);
         let mut there = TracedFile::new(false);
         there.note_stat(FileStat { mode: Some(0o100_600), size_bytes: Some(5), links: Some(2) });
         there.note_written_end(9);
         there.note_size(9);
-        assert_eq!((there.kind(), there.size_bytes()), (Some("file"), Some(5)));
-        assert_eq!((there.details().0, there.basis()), (Some(0o600), Basis::Reported));
+        assert_eq!((there.kind, there.size_bytes()), (Some("file"), Some(5)));
+        assert_eq!((there.mode, there.basis), (Some(0o600), Basis::Reported));
     }
 }

@@ -126,7 +126,7 @@ pub fn import(
         ("command", json!(closed.command)),
         ("calls", json!(closed.calls)),
         ("threads", json!(closed.threads)),
-        ("missed", closed.missed.json()),
+        ("missed", json!(closed.missed)),
         ("left_out", json!(imported.left_out)),
         ("bad_lines", json!(imported.bad_lines)),
         ("databases_before", json!(closed.databases)),

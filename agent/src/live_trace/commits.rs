@@ -365,12 +365,12 @@ impl WrittenTransactions {
             *self.sync_calls.entry(found.sync_call.name()).or_default() += 1;
         }
         for (place, &number) in found.databases.iter().enumerate() {
-            let Some(file) = finder.database_file(number) else { continue };
+            let Some(file) = finder.files.file(number) else { continue };
             if self.databases.len() >= DATABASES_LIMIT && !self.databases.contains_key(&file) {
                 self.further_commits += u64::from(is_commit);
                 continue;
             }
-            let path = || finder.database(number);
+            let path = || finder.files.name(number);
             let counts = self.databases.entry(file).or_insert_with(|| DatabaseCounts {
                 path: path(),
                 file,
@@ -378,7 +378,7 @@ impl WrittenTransactions {
             });
             counts.commits += u64::from(is_commit);
             counts.checkpoints += u64::from(!is_commit);
-            counts.page_bytes = finder.page_bytes(number).or(counts.page_bytes);
+            counts.page_bytes = finder.pages.page_bytes(number).or(counts.page_bytes);
             if is_commit {
                 *counts.journal_modes.entry(found.journal_mode).or_default() += 1;
             }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -67,7 +68,9 @@ impl LiveTrace {
         let commits = (!self.totals_alone)
             .then(|| Commits::load(&self.disks, self.watch_scope(), own_pid()))
             .transpose()?;
-        self.kinds.into_iter().for_each(|kinds| tracer.set_file_kinds(kinds));
+        if let Some(kinds) = self.kinds {
+            tracer.kinds = Rc::new(kinds);
+        }
         let mut trace_end = TraceEnd::new(self.pid, self.duration)?;
         self.parent.map(process::end_with).transpose()?;
         let output = self

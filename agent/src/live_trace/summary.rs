@@ -179,26 +179,13 @@ impl Summary {
                 "bytes": sum.bytes,
             })
         };
-        json!({
-            "rows": self.sorted_lines().into_iter().map(row).collect::<Vec<_>>(),
-            "requests": self.requests,
-            "own_requests": self.own_requests,
-            "own_bytes": self.own_bytes,
-            "lost_events": lost_events,
-            "skipped_runs": gaps.skipped_runs,
-            "unattributed_bytes": gaps.unattributed_bytes,
-            "unattributed_flushes": gaps.unattributed_flushes,
-            "unissued_bios": gaps.unissued_bios,
-            "incomplete_requests": gaps.incomplete_requests,
-            "untimed_requests": gaps.untimed_requests,
-            "under_way_requests": gaps.under_way_requests,
-            "waiting_bios": gaps.waiting_bios,
-            "failed_requests": gaps.failed_requests,
-            "edge_requests": gaps.edge_requests,
-            "unmatched_names": gaps.unmatched_names,
-            "dropped_changes": gaps.dropped_changes,
-            "forgotten_files": gaps.forgotten_files,
-        })
+        let mut summary = json!(gaps);
+        summary["rows"] = self.sorted_lines().into_iter().map(row).collect();
+        summary["requests"] = self.requests.into();
+        summary["own_requests"] = self.own_requests.into();
+        summary["own_bytes"] = self.own_bytes.into();
+        summary["lost_events"] = lost_events.into();
+        summary
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::calls::{Does, SystemCall};
 use crate::messages::sentences;
@@ -14,7 +14,7 @@ use crate::tables::recording::RecordedCall;
 const POLLED: i64 = 1 << 1;
 
 /// Counts over a whole recording.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct MissedOperations {
     /// Calls of 32-bit and x32 programs, which are not decoded.
     pub other_abi_calls: u64,
@@ -45,6 +45,7 @@ pub struct MissedOperations {
     /// Forks, execs and ends of threads, likewise.
     pub lost_threads: u64,
     /// Whether threads were killed to end the recording.
+    #[serde(skip)]
     pub killed: bool,
 }
 
@@ -111,30 +112,12 @@ impl MissedOperations {
             (self.begun_before, "call{s} had begun before the recording did"),
         ])
     }
-
-    /// The counts, for the manifest.
-    pub fn json(&self) -> Value {
-        json!({
-            "other_abi_calls": self.other_abi_calls,
-            "io_uring_operations": self.io_uring_operations,
-            "polled_rings": self.polled_rings,
-            "aio_operations": self.aio_operations,
-            "unread_arguments": self.unread_arguments,
-            "unread_bytes": self.unread_bytes,
-            "unresolved_paths": self.unresolved_paths,
-            "begun_before": self.begun_before,
-            "unfinished_calls": self.unfinished_calls,
-            "shared_writable_maps": self.shared_writable_maps,
-            "moved_roots": self.moved_roots,
-            "set_id_programs": self.set_id_programs,
-            "lost_calls": self.lost_calls,
-            "lost_threads": self.lost_threads,
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -153,6 +136,6 @@ mod tests {
             ..MissedOperations::default()
         };
         assert_eq!(missing.reasons(5).len(), 2);
-        assert_eq!(missing.json()["io_uring_operations"], 3);
+        assert_eq!(json!(missing)["io_uring_operations"], 3);
     }
 }

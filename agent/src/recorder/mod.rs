@@ -75,16 +75,16 @@ pub fn record(
             return Err(error);
         }
     };
-    let (calls, threads) = (recording.calls(), recording.threads.len() as u64);
+    let (calls, threads) = (recording.calls, recording.threads.len() as u64);
     let reasons = recording.missed.reasons(calls);
-    let databases = recording.databases();
+    let databases = recording.snapshot.databases();
     let notes = why.into_iter().chain(recording.missed.notes());
     let notes: Vec<_> = notes.chain(note_of(&databases)).collect();
     facts.extend([
         ("databases_before", json!(databases)),
         ("calls", json!(calls)),
         ("threads", json!(threads)),
-        ("missed", recording.missed.json()),
+        ("missed", json!(recording.missed)),
     ]);
     facts.extend(ending(&reasons, &notes));
     recording.into_output().finish(&facts)?;

@@ -5,7 +5,7 @@ use super::contents::{self, Keeper};
 use super::decode::CallStart;
 use super::missed_operations::MissedOperations;
 use super::output::{RecordingOutput, Round};
-use super::snapshot::{self, CallPath, DatabaseBefore, FoundPath, Sight, Snapshot};
+use super::snapshot::{self, CallPath, Sight, Snapshot};
 use super::{start, words};
 use crate::system_calls;
 use crate::tables::recording::{OpenDescriptor, RecordedThread};
@@ -68,15 +68,15 @@ pub fn note_exit(row: &mut RecordedThread, end_ns: i64, status: i32) {
 pub struct Recording {
     output: RecordingOutput,
     round: Round,
-    snapshot: Snapshot,
+    pub snapshot: Snapshot,
     keeper: Keeper,
     next_call_id: i64,
-    calls: u64,
+    pub calls: u64,
     pub threads: Vec<RecordedThread>,
     pub descriptors: Vec<OpenDescriptor>,
     pub missed: MissedOperations,
     /// The writer cannot write: the recording ends.
-    failed: bool,
+    pub failed: bool,
 }
 
 impl Recording {
@@ -199,26 +199,6 @@ impl Recording {
         round.threads = self.threads.clone();
         round.descriptors = self.descriptors.clone();
         self.failed |= !self.output.add(round);
-    }
-
-    /// Return whether rows cannot be written any more.
-    pub fn has_failed(&self) -> bool {
-        self.failed
-    }
-
-    /// Return what a path leads to now.
-    pub fn find(&self, path: &[u8]) -> FoundPath {
-        self.snapshot.find(path)
-    }
-
-    /// Calls so far.
-    pub fn calls(&self) -> u64 {
-        self.calls
-    }
-
-    /// The databases that were there before.
-    pub fn databases(&self) -> Vec<DatabaseBefore> {
-        self.snapshot.databases()
     }
 
     /// Return what is written to, once nothing is added any more.

@@ -10,7 +10,7 @@ use std::fs;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::bpf::{BpfError, Symbols, SymbolsError};
+use crate::bpf::{BpfError, Symbols, SymbolsError, split_records};
 use crate::device::disk::MODULES;
 use crate::device::layers::Layer;
 use crate::device::{counters, sysfs};
@@ -20,12 +20,11 @@ use crate::tables::timeline::now_ns;
 use crate::tracer::assembly::{Assembler, Capture, FinishedRows, NEVER_NS, Totals};
 use crate::tracer::files::Files;
 use crate::tracer::files::file_kind::FileKinds;
-use crate::tracer::program::{Attribution, AttributionError, functions};
-use crate::tracer::records::decode::CountedRuns;
-use crate::tracer::records::decode::{DecodeError, decode_all};
+use crate::tracer::program::{Attribution, AttributionError, TracerState, functions};
+use crate::tracer::records::decode::{CountedRuns, DecodeError, decode};
+use crate::tracer::requests::TracedDisk;
 use crate::tracer::requests::completions::{Completions, Span};
 use crate::tracer::requests::gaps::Gaps;
-use crate::tracer::requests::{Overdue, TracedDisk};
 use crate::tracer::surroundings::{MountWatch, Surroundings};
 
 /// Requests issued this soon after the begin may be of bios queued before it.
@@ -56,11 +55,13 @@ const FILES_LIMIT: usize = 131_072;
 pub struct Tracer {
     program: Attribution,
     ring_bytes: usize,
-    files_kept: usize,
+    /// Files that are kept in memory, some 450 bytes each.
+    pub files_kept: usize,
     symbols: Symbols,
     /// /proc/modules when the symbols were read.
     modules: String,
-    kinds: Rc<FileKinds>,
+    /// The kinds of files by this table, from the next `start` on.
+    pub kinds: Rc<FileKinds>,
     /// The assembler of the tracing under way.
     assembler: Option<Assembler>,
     mounts: Option<MountWatch>,
@@ -132,16 +133,6 @@ impl Tracer {
         if let Some(assembler) = &mut self.assembler {
             assembler.add_operations(told);
         }
-    }
-
-    /// Tells the kinds of files by this table, from the next `start` on.
-    pub fn set_file_kinds(&mut self, kinds: FileKinds) {
-        self.kinds = Rc::new(kinds);
-    }
-
-    /// Keeps so many files in memory, some 450 bytes each, where the default shall not hold.
-    pub fn keep_files(&mut self, files: usize) {
-        self.files_kept = files;
     }
 
     /// Begins to trace disks that others use. The ring is emptied by a thread of its own, unless
@@ -237,8 +228,8 @@ impl Tracer {
         if self.mounts.as_ref().is_some_and(MountWatch::is_changed) {
             assembler.read_mounts();
         }
-        for record in decode_all(&bytes) {
-            assembler.feed(record?, &self.symbols);
+        for record in split_records(&bytes) {
+            assembler.feed(decode(record.map_err(DecodeError::Part)?)?, &self.symbols);
         }
         Ok(Some(assembler.waiting_requests()))
     }
@@ -267,7 +258,9 @@ impl Tracer {
     /// Asks the kernel about requests that were issued before a time and not seen to complete.
     fn ask(&mut self, before_ns: u64) -> Result<(), TracerError> {
         let Some(assembler) = &mut self.assembler else { return Ok(()) };
-        let free = unseen_requests(assembler, &self.program, before_ns);
+        // Of those nobody holds any more.
+        let mut free = assembler.joiner().overdue(before_ns);
+        free.retain(|it| self.program.is_request_free(it.address));
         if !free.is_empty() {
             // One that completed just now was seen to, and its record came before it was free.
             self.feed_all()?;
@@ -281,7 +274,7 @@ impl Tracer {
     pub fn end(&mut self) {
         // Before the switch: a request of a bio that is queued after it is issued later still.
         let now_ns = now_ns() as u64;
-        self.program.switch_to_ending();
+        self.program.set_state(TracerState::Ending);
         self.assembler.iter_mut().for_each(|it| it.end(now_ns));
     }
 
@@ -381,8 +374,10 @@ impl Tracer {
     /// If the kernel does not hand them out.
     pub fn totals(&mut self) -> Result<Totals, TracerError> {
         let sums = self.program.sums()?;
-        let counted = sums.iter().map(|sum| CountedRuns::decode(&sum.key, sum.runs, sum.bytes));
-        let counted: Vec<CountedRuns> = counted.collect();
+        let counted: Vec<CountedRuns> = sums
+            .iter()
+            .map(|(key, [runs, bytes])| CountedRuns::decode(key, *runs, *bytes))
+            .collect();
         let uncounted =
             self.program.uncounted_runs() - self.uncounted_before + self.skipped_runs()?;
         let Some(assembler) = &mut self.assembler else { return Ok(Totals::default()) };
@@ -406,7 +401,7 @@ impl Tracer {
 
     /// Ends the tracing; what was recorded stays to be read.
     pub fn stop(&mut self) {
-        self.program.switch_off();
+        self.program.set_state(TracerState::Off);
     }
 
     /// Stops, and makes tables of all that was recorded since the last `finish` and not taken.
@@ -425,17 +420,6 @@ impl Tracer {
         capture.gaps.skipped_runs = skipped_runs;
         Ok(capture)
     }
-}
-
-/// Requests that were issued before a time, were not seen to complete, and that nobody holds.
-fn unseen_requests(
-    assembler: &mut Assembler,
-    program: &Attribution,
-    before_ns: u64,
-) -> Vec<Overdue> {
-    let mut overdue = assembler.joiner().overdue(before_ns);
-    overdue.retain(|it| program.is_request_free(it.address));
-    overdue
 }
 
 /// A disk that has nothing to do is done with what we saw issued: the only other witness of a

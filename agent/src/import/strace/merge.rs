@@ -95,7 +95,7 @@ impl MergedLines {
         if !source.fill(&mut self.lines, bad)? {
             return Ok(());
         }
-        let kind = source.clock.kind();
+        let kind = source.clock.kind;
         if !is_alone && !matches!(kind, ClockKind::Absolute | ClockKind::OfDay) {
             let message = format!(
                 "{}: line {}: no time of day, by which several files could be put in order; record \
@@ -122,7 +122,7 @@ impl MergedLines {
 
     /// Return what the files tell of times.
     pub fn times(&self, ends: &Times) -> Times {
-        let kind = self.sources.first().map(|source| source.clock.kind()).unwrap_or_default();
+        let kind = self.sources.first().map(|source| source.clock.kind).unwrap_or_default();
         Times { kind, ..*ends }
     }
 }
@@ -351,7 +351,7 @@ impl Times {
 /// The clock of a file.
 #[derive(Debug)]
 pub struct TraceClock {
-    kind: ClockKind,
+    pub kind: ClockKind,
     last_ns: i64,
     days_ns: i64,
 }
@@ -380,10 +380,6 @@ impl TraceClock {
             _ => {}
         }
         (self.kind != ClockKind::Order).then_some(self.last_ns)
-    }
-
-    pub fn kind(&self) -> ClockKind {
-        self.kind
     }
 }
 

@@ -76,7 +76,7 @@ impl Threads {
             bad.line(&next.file, next.number, next.prefix + at, what, &next.text)?;
             return Ok(());
         }
-        let now_ns = next.time_ns.unwrap_or_else(|| book.next_call_id());
+        let now_ns = next.time_ns.unwrap_or(book.next_call_id);
         let located = |error: Impossible| {
             let (file, line) = (next.file.display(), next.number);
             WrongUse(format!("{file}: line {line}: {error}: no trace of a program's calls"))
@@ -251,7 +251,7 @@ impl Threads {
         let Some(Half { mut text, begun }) = self.take_half(next.tid) else {
             // Others were counted when they began.
             let name = std::str::from_utf8(name).unwrap_or_default();
-            book.missed.begun_before += u64::from(super::decode::call(name).is_some());
+            book.counts.missed.begun_before += u64::from(super::decode::call(name).is_some());
             return Ok(None);
         };
         text.extend_from_slice(rest);

@@ -159,7 +159,7 @@ impl<'a> WatchedProgram<'a> {
     /// Notes the descriptors that are open now, and the names in the current directory.
     pub fn see_surroundings(&mut self, tid: i32) {
         let directory = start::link(tid, "cwd");
-        self.early = EarlyNames::below(&directory, |path| self.recording.find(path).row);
+        self.early = EarlyNames::below(&directory, |path| self.recording.snapshot.find(path).row);
         let mut descriptors = snapshot::descriptors(tid, 0);
         // Of a command, our own are still open: execve will close them.
         let stays = |flags: i64| flags & i64::from(libc::O_CLOEXEC) == 0;
@@ -174,7 +174,7 @@ impl<'a> WatchedProgram<'a> {
     pub fn run(&mut self) -> anyhow::Result<Option<i32>> {
         loop {
             let mut has_left = self.heed(signals::caught())?;
-            if self.recording.has_failed() {
+            if self.recording.failed {
                 has_left |= self.give_up()?;
             }
             self.reap()?;

@@ -1,5 +1,7 @@
 //! Decodes the records of kernel/recorder/recorded.h.
 
+use crate::bpf::split_records;
+
 /// Sizes of recorded.h.
 const PIECE_HEAD_BYTES: usize = 16;
 const BEGIN_BYTES: usize = 72;
@@ -82,17 +84,11 @@ pub enum KernelRecord {
 ///
 /// # Errors
 /// If one is unknown.
-pub fn decode(
-    mut bytes: &[u8],
-    mut tell: impl FnMut(i32, KernelRecord),
-) -> Result<(), UnknownRecord> {
-    while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
-        let length = u32::from_le_bytes(*length) as usize;
-        let damaged = UnknownRecord { kind: 0, length };
-        let (record, after) = rest.split_at_checked(length).ok_or(damaged)?;
+pub fn decode(bytes: &[u8], mut tell: impl FnMut(i32, KernelRecord)) -> Result<(), UnknownRecord> {
+    for record in split_records(bytes) {
+        let record = record.map_err(|length| UnknownRecord { kind: 0, length })?;
         let (tid, content) = record_of(record)?;
         tell(tid, content);
-        bytes = after;
     }
     Ok(())
 }

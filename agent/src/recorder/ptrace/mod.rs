@@ -112,7 +112,7 @@ impl<'a> FollowedProgram<'a> {
     pub fn run(&mut self) -> io::Result<Option<i32>> {
         loop {
             self.heed(signals::caught());
-            if self.recording.has_failed() {
+            if self.recording.failed {
                 match self.command {
                     Some(_) => self.end_by_force(),
                     None => self.let_go(),
@@ -148,7 +148,7 @@ impl<'a> FollowedProgram<'a> {
 
     /// Return whether threads are let go: a process that was there outlives the recording.
     fn detaches(&self) -> bool {
-        self.command.is_none() && (self.heeded > 0 || self.recording.has_failed())
+        self.command.is_none() && (self.heeded > 0 || self.recording.failed)
     }
 
     /// Asks each thread to stop once more, and then to go on without us.

@@ -32,6 +32,8 @@ const KEPT_BYTES: u64 = 32 << 10;
 /// The sums of totals.bpf.h, and those that found no place there.
 const SUMS: [&CStr; 2] = [c"totals", c"further_totals"];
 const KEY_BYTES: usize = 112;
+/// One of them: struct total_key of event.h, and how many runs and bytes.
+pub type KernelSum = ([u8; KEY_BYTES], [u64; 2]);
 
 /// The reason why the program cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -40,14 +42,6 @@ pub enum AttributionError {
     Bpf(#[from] BpfError),
     #[error("{0} disks at once: at most {DISKS_LIMIT} can be traced together")]
     Disks(usize),
-}
-
-/// One sum of bios without records: struct total_key and struct total of event.h.
-#[derive(Debug, Clone, Copy)]
-pub struct KernelSum {
-    pub key: [u8; KEY_BYTES],
-    pub runs: u64,
-    pub bytes: u64,
 }
 
 /// The program; what every program can do is that of `Program`.
@@ -98,14 +92,9 @@ impl Attribution {
         Ok(())
     }
 
-    /// The program reports no new bios, but still the requests of those already seen.
-    pub fn switch_to_ending(&mut self) {
-        self.control.set_enabled(TracerState::Ending);
-    }
-
-    /// The program sends nothing more.
-    pub fn switch_off(&mut self) {
-        self.control.set_enabled(TracerState::Off);
+    /// Has the program report no new bios, or nothing more at all.
+    pub fn set_state(&mut self, state: TracerState) {
+        self.control.set_enabled(state);
     }
 
     /// Records that did not fit in the ring since the program was loaded; where totals alone are
@@ -162,12 +151,7 @@ impl Attribution {
     pub fn sums(&self) -> Result<Vec<KernelSum>, BpfError> {
         let mut sums = Vec::new();
         for map in SUMS {
-            let entries = self.program.map::<KEY_BYTES, 2>(map)?.entries()?;
-            sums.extend(entries.into_iter().map(|(key, [runs, bytes])| KernelSum {
-                key,
-                runs,
-                bytes,
-            }));
+            sums.extend(self.program.map(map)?.entries()?);
         }
         Ok(sums)
     }

@@ -180,16 +180,13 @@ fn linear_map() -> Option<(u64, u64)> {
     let (table, count) = (word(&head, 32)?, u16::from_le_bytes([head[56], head[57]]));
     let mut entries = vec![0; usize::from(count) * 56];
     file.read_exact_at(&mut entries, table).ok()?;
-    let note = entries.chunks_exact(56).find(|it| word(it, 0).is_some_and(is_note))?;
+    // p_type is the lower half of the first word.
+    let is_note = |entry: &&[u8]| word(entry, 0).is_some_and(|it| it & 0xffff_ffff == PT_NOTE);
+    let note = entries.chunks_exact(56).find(is_note)?;
     let bytes = usize::try_from(word(note, 32)?).ok()?.min(HEAD_BYTES);
     let mut notes = vec![0; bytes];
     file.read_exact_at(&mut notes, word(note, 8)?).ok()?;
     parse_linear_map(&notes)
-}
-
-/// p_type is the lower half of the first word.
-fn is_note(word: u64) -> bool {
-    word & 0xffff_ffff == PT_NOTE
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {

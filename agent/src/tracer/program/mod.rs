@@ -9,3 +9,4 @@ mod control;
 pub mod functions;
 
 pub use attribution::{Attribution, AttributionError};
+pub use control::TracerState;

@@ -1,12 +1,10 @@
 //! Decodes the records of the attribution program (kernel/block/event.h). Reads the bytes of the
 //! ring, produces typed records; a record that is too short or of an unknown kind is an error.
 
+use super::fields::Fields;
 use super::kernel::{BTRFS_MAGIC, F2FS_MAGIC};
-use crate::byte_text::{self, path_text};
-use crate::tracer::records::{
-    Bio, Change, JournalTransaction, Name, PathRecord, Record, RequestRecord, Root, Run, Sync,
-    UringOutcome,
-};
+use crate::byte_text::path_text;
+use crate::tracer::records::{Bio, Change, Name, PathRecord, Record, Root, Run, UringOutcome};
 
 /// Sizes that event.h asserts too.
 const BIO_BYTES: usize = 136;
@@ -37,23 +35,10 @@ const PATH_FIRST: u32 = 4;
 pub enum DecodeError {
     #[error("a record of kind {kind} has {actual} bytes where {expected} are needed")]
     Short { kind: u32, actual: usize, expected: usize },
+    #[error("a record of {0} bytes is not all there")]
+    Part(usize),
     #[error("a record is of the unknown kind {0}")]
     UnknownKind(u32),
-}
-
-/// Decodes a sequence of (length u32, record), as it comes out of the ring.
-pub fn decode_all(mut rest: &[u8]) -> impl Iterator<Item = Result<Record, DecodeError>> {
-    std::iter::from_fn(move || {
-        let (length, after) = rest.split_first_chunk::<4>()?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let Some((record, after)) = after.split_at_checked(length) else {
-            rest = &[];
-            let short = DecodeError::Short { kind: 0, actual: after.len(), expected: length };
-            return Some(Err(short));
-        };
-        rest = after;
-        Some(decode(record))
-    })
 }
 
 /// Decodes one record as it left the ring.
@@ -65,7 +50,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         return Err(DecodeError::Short { kind: 0, actual: bytes.len(), expected: 4 });
     }
     let mut fields = Fields::new(bytes);
-    let kind = fields.u32();
+    let kind: u32 = fields.take_field();
     let expected = match kind {
         1 => BIO_BYTES,
         2 => RUN_BYTES,
@@ -82,19 +67,19 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
     }
     Ok(match kind {
         1 => decode_bio(fields)?,
-        2 => Record::Run(decode_run(fields)),
+        2 => Record::Run(fields.take_field()),
         3 => Record::Path(decode_path(fields)?),
-        4 => Record::SyncBegin(decode_sync(fields)),
-        5 => Record::SyncEnd(decode_sync(fields)),
-        6 => Record::Issue(decode_request(fields)),
-        7 => Record::Complete(decode_request(fields)),
+        4 => Record::SyncBegin(fields.take_field()),
+        5 => Record::SyncEnd(fields.take_field()),
+        6 => Record::Issue(fields.take_field()),
+        7 => Record::Complete(fields.take_field()),
         8 => Record::Change(decode_change(fields)),
         9 => Record::Name(decode_name(fields)?),
-        10 => Record::BioEnd(decode_request(fields)),
-        11 => Record::Range(decode_request(fields)),
-        12 => Record::Commit(decode_transaction(fields)),
-        13 => Record::Waits(decode_transaction(fields)),
-        _ => Record::SyncWorker(decode_sync(fields)),
+        10 => Record::BioEnd(fields.take_field()),
+        11 => Record::Range(fields.take_field()),
+        12 => Record::Commit(fields.take_field()),
+        13 => Record::Waits(fields.take_field()),
+        _ => Record::SyncWorker(fields.take_field()),
     })
 }
 
@@ -102,34 +87,34 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
 
 fn decode_bio(mut fields: Fields) -> Result<Record, DecodeError> {
     let mut bio = Bio {
-        device: fields.u32(),
-        time_ns: fields.u64(),
-        serial: fields.u64(),
-        sector: fields.u64(),
-        length_bytes: fields.u32(),
-        flags: fields.u32(),
-        end_io: fields.u64(),
-        buffer_end_io: fields.u64(),
-        partition_sector: fields.u64(),
-        partition_device: fields.u32(),
-        journal_block_type: fields.u8(),
-        kernel_thread: fields.u8() != 0,
+        device: fields.take_field(),
+        time_ns: fields.take_field(),
+        serial: fields.take_field(),
+        sector: fields.take_field(),
+        length_bytes: fields.take_field(),
+        flags: fields.take_field(),
+        end_io: fields.take_field(),
+        buffer_end_io: fields.take_field(),
+        partition_sector: fields.take_field(),
+        partition_device: fields.take_field(),
+        journal_block_type: fields.take_field(),
+        kernel_thread: fields.take_field(),
         ..Bio::default()
     };
-    let has_run = fields.u8() != 0;
-    let has_contents = fields.u8() != 0;
-    bio.pid = fields.u32();
-    bio.tid = fields.u32();
-    bio.comm = fields.text(16);
+    let has_run: bool = fields.take_field();
+    let has_contents: bool = fields.take_field();
+    bio.pid = fields.take_field();
+    bio.tid = fields.take_field();
+    bio.comm = fields.take_field();
     if has_contents {
         bio.buffer_contents = Some(fields.bytes());
     } else {
-        bio.buffer_type = fields.text(16);
+        bio.buffer_type = fields.take_field();
     }
-    bio.call = Some(fields.u32()).filter(|&call| call != NO_CALL);
-    bio.call_flags = fields.u32();
+    bio.call = Some(fields.take_field::<u32>()).filter(|&call| call != NO_CALL);
+    bio.call_flags = fields.take_field();
     bio.holder = fields.text(8);
-    bio.address = fields.u64();
+    bio.address = fields.take_field();
     let behind = fields.rest();
     if has_run && behind.len() < RUN_BYTES {
         let (actual, expected) = (BIO_BYTES + behind.len(), BIO_BYTES + RUN_BYTES);
@@ -138,47 +123,26 @@ fn decode_bio(mut fields: Fields) -> Result<Record, DecodeError> {
     let run = has_run.then(|| {
         let mut fields = Fields::new(behind);
         fields.skip(4);
-        decode_run(fields)
+        fields.take_field()
     });
     Ok(Record::Bio(bio, run))
 }
 
-fn decode_run(mut fields: Fields) -> Run {
-    Run {
-        flags: fields.u32(),
-        serial: fields.u64(),
-        offset_bytes: fields.u32(),
-        length_bytes: fields.u32(),
-        file_offset_bytes: fields.u64(),
-        inode: fields.u64(),
-        generation: fields.u32(),
-        filesystem: fields.u32(),
-        magic: fields.u32(),
-        mode: fields.u32(),
-        links: fields.u32(),
-        content: fields.u32(),
-        operations: fields.u64(),
-        size_bytes: fields.u64(),
-        detail: fields.u64(),
-        subvolume: fields.u64(),
-    }
-}
-
 fn decode_path(mut fields: Fields) -> Result<PathRecord, DecodeError> {
     let mut path = PathRecord {
-        filesystem: fields.u32(),
-        time_ns: fields.u64(),
-        inode: fields.u64(),
-        generation: fields.u32(),
-        mode: fields.u32(),
-        links: fields.u32(),
+        filesystem: fields.take_field(),
+        time_ns: fields.take_field(),
+        inode: fields.take_field(),
+        generation: fields.take_field(),
+        mode: fields.take_field(),
+        links: fields.take_field(),
         ..PathRecord::default()
     };
-    let flags = fields.u32();
-    path.size_bytes = fields.u64();
-    let names_bytes = fields.u32() as usize;
-    path.disk = fields.u32();
-    path.subvolume = fields.u64();
+    let flags: u32 = fields.take_field();
+    path.size_bytes = fields.take_field();
+    let names_bytes = fields.take_field::<u32>() as usize;
+    path.disk = fields.take_field();
+    path.subvolume = fields.take_field();
     let names = fields.rest();
     if names.len() < names_bytes {
         let (actual, expected) = (PATH_BYTES + names.len(), PATH_BYTES + names_bytes);
@@ -191,52 +155,35 @@ fn decode_path(mut fields: Fields) -> Result<PathRecord, DecodeError> {
     Ok(path)
 }
 
-fn decode_sync(mut fields: Fields) -> Sync {
-    Sync {
-        call: fields.u32(),
-        time_ns: fields.u64(),
-        inode: fields.u64(),
-        generation: fields.u32(),
-        filesystem: fields.u32(),
-        disk: fields.u32(),
-        pid: fields.u32(),
-        tid: fields.u32(),
-        comm: fields.text(16),
-        flags: fields.u32(),
-        request: fields.u64(),
-        subvolume: fields.u64(),
-    }
-}
-
 fn decode_change(mut fields: Fields) -> Change {
     let mut change = Change {
-        changes: fields.u32(),
-        time_ns: fields.u64(),
-        inode: fields.u64(),
-        generation: fields.u32(),
-        filesystem: fields.u32(),
-        disk: fields.u32(),
-        pid: fields.u32(),
-        tid: fields.u32(),
+        changes: fields.take_field(),
+        time_ns: fields.take_field(),
+        inode: fields.take_field(),
+        generation: fields.take_field(),
+        filesystem: fields.take_field(),
+        disk: fields.take_field(),
+        pid: fields.take_field(),
+        tid: fields.take_field(),
         subvolume: 0,
     };
     fields.skip(4);
-    change.subvolume = fields.u64();
+    change.subvolume = fields.take_field();
     change
 }
 
 fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
     let mut name = Name {
-        call: fields.u32(),
-        time_ns: fields.u64(),
-        inode: fields.u64(),
-        generation: fields.u32(),
-        filesystem: fields.u32(),
-        pid: fields.u32(),
-        tid: fields.u32(),
+        call: fields.take_field(),
+        time_ns: fields.take_field(),
+        inode: fields.take_field(),
+        generation: fields.take_field(),
+        filesystem: fields.take_field(),
+        pid: fields.take_field(),
+        tid: fields.take_field(),
         ..Name::default()
     };
-    let flags = fields.u32();
+    let flags: u32 = fields.take_field();
     name.second = flags & NAME_SECOND != 0;
     name.exchanges = flags & NAME_EXCHANGE != 0;
     name.outcome = match flags & (NAME_OVER | NAME_FAILED) {
@@ -245,12 +192,12 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
         _ => Some(UringOutcome::Failed),
     };
     name.elsewhere = flags & NAME_ELSEWHERE != 0;
-    let name_bytes = fields.u32() as usize;
-    name.request = fields.u64();
-    let inode = fields.u64();
-    let (mount, namespace) = (fields.u32(), fields.u32());
+    let name_bytes = fields.take_field::<u32>() as usize;
+    name.request = fields.take_field();
+    let inode = fields.take_field();
+    let (mount, namespace) = (fields.take_field(), fields.take_field());
     name.root = Root { namespace, mount, inode, of_mount: flags & NAME_MOUNT_ROOT != 0 };
-    name.subvolume = fields.u64();
+    name.subvolume = fields.take_field();
     let rest = fields.rest();
     if rest.len() < name_bytes {
         let (actual, expected) = (NAME_BYTES + rest.len(), NAME_BYTES + name_bytes);
@@ -261,29 +208,6 @@ fn decode_name(mut fields: Fields) -> Result<Name, DecodeError> {
         name.name = path_text(text);
     }
     Ok(name)
-}
-
-fn decode_transaction(mut fields: Fields) -> JournalTransaction {
-    JournalTransaction {
-        number: fields.u32(),
-        time_ns: fields.u64(),
-        caller: fields.u64(),
-        device: fields.u32(),
-    }
-}
-
-fn decode_request(mut fields: Fields) -> RequestRecord {
-    RequestRecord {
-        device: fields.u32(),
-        time_ns: fields.u64(),
-        request: fields.u64(),
-        sector: fields.u64(),
-        length_bytes: fields.u32(),
-        flags: fields.u32(),
-        bio_count: fields.u32(),
-        error: fields.u32(),
-        origin: fields.u64(),
-    }
 }
 
 /// Makes "/directory/name" of "name\0directory\0". A path too deep to be read whole begins "…/".
@@ -324,83 +248,30 @@ impl CountedRuns {
     pub fn decode(key: &[u8; KEY_BYTES], runs: u64, bytes: u64) -> Self {
         let mut fields = Fields::new(key);
         let (mut bio, mut run) = (Bio::default(), Run::default());
-        bio.end_io = fields.u64();
-        bio.buffer_end_io = fields.u64();
-        run.operations = fields.u64();
-        run.inode = fields.u64();
-        let detail = fields.u64();
-        run.subvolume = fields.u64();
+        bio.end_io = fields.take_field();
+        bio.buffer_end_io = fields.take_field();
+        run.operations = fields.take_field();
+        run.inode = fields.take_field();
+        let detail: u64 = fields.take_field();
+        run.subvolume = fields.take_field();
         bio.holder = fields.text(8);
-        bio.comm = fields.text(16);
-        bio.device = fields.u32();
-        bio.partition_device = fields.u32();
-        bio.flags = fields.u32();
-        run.flags = fields.u32();
-        run.magic = fields.u32();
-        run.filesystem = fields.u32();
-        run.generation = fields.u32();
-        run.mode = fields.u32();
-        bio.journal_block_type = fields.u8();
-        bio.kernel_thread = fields.u8() != 0;
+        bio.comm = fields.take_field();
+        bio.device = fields.take_field();
+        bio.partition_device = fields.take_field();
+        bio.flags = fields.take_field();
+        run.flags = fields.take_field();
+        run.magic = fields.take_field();
+        run.filesystem = fields.take_field();
+        run.generation = fields.take_field();
+        run.mode = fields.take_field();
+        bio.journal_block_type = fields.take_field();
+        bio.kernel_thread = fields.take_field();
         match run.magic {
             BTRFS_MAGIC => run.detail = detail,
             F2FS_MAGIC => run.file_offset_bytes = detail << F2FS_AREA_BITS,
             _ => {}
         }
         CountedRuns { bio, run, runs, bytes }
-    }
-}
-
-/// Takes little-endian fields off the front of a record whose length was checked.
-struct Fields<'a> {
-    bytes: &'a [u8],
-    position: usize,
-}
-
-impl<'a> Fields<'a> {
-    /// At the beginning of `bytes`.
-    fn new(bytes: &'a [u8]) -> Self {
-        Fields { bytes, position: 0 }
-    }
-
-    /// The next bytes.
-    fn bytes<const N: usize>(&mut self) -> [u8; N] {
-        let mut field = [0; N];
-        field.copy_from_slice(&self.bytes[self.position..self.position + N]);
-        self.position += N;
-        field
-    }
-
-    /// The next u8.
-    fn u8(&mut self) -> u8 {
-        u8::from_le_bytes(self.bytes())
-    }
-
-    /// The next u32.
-    fn u32(&mut self) -> u32 {
-        u32::from_le_bytes(self.bytes())
-    }
-
-    /// The next u64.
-    fn u64(&mut self) -> u64 {
-        u64::from_le_bytes(self.bytes())
-    }
-
-    /// Leaves bytes out.
-    fn skip(&mut self, count: usize) {
-        self.position += count;
-    }
-
-    /// A string in a field of `size` bytes, up to its NUL if it has one.
-    fn text(&mut self, size: usize) -> String {
-        let field = &self.bytes[self.position..self.position + size];
-        self.position += size;
-        byte_text::comm(field)
-    }
-
-    /// Return the bytes behind the fields taken.
-    fn rest(&self) -> &'a [u8] {
-        &self.bytes[self.position..]
     }
 }
 

@@ -1,7 +1,8 @@
 //! Records laid out by hand, and random ones.
 
 use super::*;
-use crate::tracer::records::CALL_DIRECT;
+use crate::bpf::split_records;
+use crate::tracer::records::{CALL_DIRECT, JournalTransaction};
 
 /// Lays fields out as the kernel does: little-endian, in order.
 fn bytes(kind: u32, size: usize, fields: &[(usize, u64)]) -> Vec<u8> {
@@ -203,9 +204,9 @@ fn a_transaction_is_decoded_by_the_offsets_of_event_h() {
 
 #[test]
 fn a_truncated_stream_is_an_error() {
-    let damaged: Vec<_> = decode_all(&[9, 0, 0, 0, 1, 2]).collect();
+    let damaged: Vec<_> = split_records(&[9, 0, 0, 0, 1, 2]).collect();
     assert!(matches!(damaged.as_slice(), [Err(_)]));
-    assert_eq!(decode_all(&[]).count(), 0);
+    assert_eq!(split_records(&[]).count(), 0);
 }
 
 /// A key with these fields, by their offsets in event.h.

@@ -1,6 +1,9 @@
 //! The records of the attribution program (kernel/block/event.h), typed.
 
 pub mod decode;
+mod fields;
+
+use fields::{Fields, RecordField};
 
 /// Kernel constants that the records carry and several rules use: request operations
 /// and flags, file types, filesystem magic numbers. They are the same in Linux 6.1 and
@@ -69,6 +72,24 @@ pub const CALL_SYNC_ALL: u32 = 4;
 /// In the number of a call: it is one of 32-bit programs, and no other is known for it
 /// (kernel/block/abi.bpf.h).
 pub const CALL_OF_32_BITS: u32 = 1 << 30;
+
+/// Defines a record whose fields follow each other as event.h has them.
+macro_rules! record {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident { $($(#[$of_field:meta])* pub $field:ident: $type:ty,)+ }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct $name { $($(#[$of_field])* pub $field: $type,)+ }
+
+        impl RecordField for $name {
+            fn take_field(fields: &mut Fields) -> Self {
+                Self { $($field: RecordField::take_field(fields),)+ }
+            }
+        }
+    };
+}
 
 /// One record, by its kind. What each field means, and its unit, stands in event.h under the same
 /// name.
@@ -142,25 +163,26 @@ pub struct Bio {
     pub address: u64,
 }
 
-/// struct run_record.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Run {
-    pub flags: u32,
-    pub serial: u64,
-    pub offset_bytes: u32,
-    pub length_bytes: u32,
-    pub file_offset_bytes: u64,
-    pub inode: u64,
-    pub generation: u32,
-    pub filesystem: u32,
-    pub magic: u32,
-    pub mode: u32,
-    pub links: u32,
-    pub content: u32,
-    pub operations: u64,
-    pub size_bytes: u64,
-    pub detail: u64,
-    pub subvolume: u64,
+record! {
+    /// struct run_record.
+    pub struct Run {
+        pub flags: u32,
+        pub serial: u64,
+        pub offset_bytes: u32,
+        pub length_bytes: u32,
+        pub file_offset_bytes: u64,
+        pub inode: u64,
+        pub generation: u32,
+        pub filesystem: u32,
+        pub magic: u32,
+        pub mode: u32,
+        pub links: u32,
+        pub content: u32,
+        pub operations: u64,
+        pub size_bytes: u64,
+        pub detail: u64,
+        pub subvolume: u64,
+    }
 }
 
 impl Run {
@@ -194,34 +216,36 @@ pub struct PathRecord {
     pub path: String,
 }
 
-/// struct sync_record.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sync {
-    pub call: u32,
-    pub time_ns: u64,
-    pub inode: u64,
-    pub generation: u32,
-    pub filesystem: u32,
-    pub disk: u32,
-    pub pid: u32,
-    pub tid: u32,
-    pub comm: String,
-    pub flags: u32,
-    /// The address of a request of io_uring, or of the work that Linux AIO leaves to a kernel
-    /// thread, until it is over. 0 of a call, of which a thread is in one.
-    pub request: u64,
-    pub subvolume: u64,
+record! {
+    /// struct sync_record.
+    pub struct Sync {
+        pub call: u32,
+        pub time_ns: u64,
+        pub inode: u64,
+        pub generation: u32,
+        pub filesystem: u32,
+        pub disk: u32,
+        pub pid: u32,
+        pub tid: u32,
+        pub comm: String,
+        pub flags: u32,
+        /// The address of a request of io_uring, or of the work that Linux AIO leaves to a kernel
+        /// thread, until it is over. 0 of a call, of which a thread is in one.
+        pub request: u64,
+        pub subvolume: u64,
+    }
 }
 
-/// struct transaction_record.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct JournalTransaction {
-    pub number: u32,
-    pub time_ns: u64,
-    /// The caller: of a call its thread, of io_uring the request's address.
-    pub caller: u64,
-    /// The device that the journal of a commit is on.
-    pub device: u32,
+record! {
+    /// struct transaction_record.
+    pub struct JournalTransaction {
+        pub number: u32,
+        pub time_ns: u64,
+        /// The caller: of a call its thread, of io_uring the request's address.
+        pub caller: u64,
+        /// The device that the journal of a commit is on.
+        pub device: u32,
+    }
 }
 
 /// struct change_record.
@@ -287,16 +311,17 @@ pub enum UringOutcome {
     Failed,
 }
 
-/// struct request_record.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RequestRecord {
-    pub device: u32,
-    pub time_ns: u64,
-    pub request: u64,
-    pub sector: u64,
-    pub length_bytes: u32,
-    pub flags: u32,
-    pub bio_count: u32,
-    pub error: u32,
-    pub origin: u64,
+record! {
+    /// struct request_record.
+    pub struct RequestRecord {
+        pub device: u32,
+        pub time_ns: u64,
+        pub request: u64,
+        pub sector: u64,
+        pub length_bytes: u32,
+        pub flags: u32,
+        pub bio_count: u32,
+        pub error: u32,
+        pub origin: u64,
+    }
 }

@@ -1,9 +1,11 @@
 //! The gaps of a trace, in numbers and in words.
 
+use serde::Serialize;
+
 use crate::messages::{plural, sentences};
 
 /// The counts of what was seen but not tied up.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Gaps {
     /// Bytes of requests whose page runs are of block_type unknown.
     pub unattributed_bytes: u64,
