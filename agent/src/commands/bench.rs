@@ -45,8 +45,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut json = Vec::new();
     std::io::stdin().take(MOST_CASE_BYTES).read_to_end(&mut json).context("reading the case")?;
-    let case =
-        LiveCase::parse(&json).map_err(|error| WrongUse(format!("the case on stdin: {error}")))?;
+    let case: LiveCase = serde_json::from_slice(&json)
+        .map_err(|error| WrongUse(format!("the case on stdin: {error}")))?;
     if !arguments.output.is_dir() {
         return Err(WrongUse(format!("{}: no such folder", arguments.output.display())).into());
     }

@@ -86,7 +86,7 @@ fn judge_handed_run() -> anyhow::Result<()> {
     fs::create_dir_all(place).context(HOST)?;
     mount("none", place, "hostfs", MountFlags::empty(), None).context(HOST)?;
     settle_kernel()?;
-    let judge = || match Job::parse(&fs::read(place.join("job")).context("job")?)? {
+    let judge = || match serde_json::from_slice(&fs::read(place.join("job")).context("job")?)? {
         Job::Case(case) => power_cut::run_handed(&case, &place.join("flash.ko"), place, results),
         Job::SelfTest(_) => anyhow::bail!("a self-test has no power cuts"),
     };
@@ -106,7 +106,7 @@ fn take_inputs() -> anyhow::Result<()> {
 
 fn run_job(json: &[u8], clock: Clock, tracer: &mut Tracer) -> anyhow::Result<()> {
     let (module, results) = (Path::new(FLASH_MODULE), Path::new(RESULTS));
-    match Job::parse(json).map_err(|error| WrongUse(format!("the job: {error}")))? {
+    match serde_json::from_slice(json).map_err(|error| WrongUse(format!("the job: {error}")))? {
         Job::Case(case) => {
             let finished = case::run(&case, module, clock, tracer, results)?;
             let wanted = afterwards()?;

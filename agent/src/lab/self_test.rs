@@ -72,16 +72,7 @@ impl<'a> Ground<'a> {
         };
         let journal = journal.first().map(|disk| disk.node().to_owned());
         let traced = [first].into_iter().chain(journal.clone()).collect();
-        let stand = Stand {
-            disks,
-            device,
-            journal,
-            filesystem: test.filesystem,
-            mkfs_options: &test.mkfs_options,
-            mount_options: &test.mount_options,
-            allocators: None,
-        };
-        Ok(Self { stand, traced, first_sector })
+        Ok(Self { stand: stand(test, disks, device, journal), traced, first_sector })
     }
 
     fn on_raw_nand(test: &'a SelfTest, flash_module: &Path) -> anyhow::Result<Self> {
@@ -89,17 +80,21 @@ impl<'a> Ground<'a> {
             let message = "the self-test: ubifs is on raw NAND, not on disks";
             return Err(WrongUse(message.to_owned()).into());
         }
-        let stand = Stand {
-            disks: vec![insert_raw_nand(flash_module, test.device_model.as_ref())?],
-            device: ubi::VOLUME.into(),
-            journal: None,
-            filesystem: test.filesystem,
-            mkfs_options: &test.mkfs_options,
-            mount_options: &test.mount_options,
-            allocators: None,
-        };
+        let nand = insert_raw_nand(flash_module, test.device_model.as_ref())?;
+        let stand = stand(test, vec![nand], ubi::VOLUME.into(), None);
         Ok(Self { stand, traced: Vec::new(), first_sector: 0 })
     }
+}
+
+fn stand(
+    test: &SelfTest,
+    disks: Vec<Disk>,
+    device: PathBuf,
+    journal: Option<PathBuf>,
+) -> Stand<'_> {
+    let (mkfs_options, mount_options) = (&test.mkfs_options, &test.mount_options);
+    let (filesystem, allocators) = (test.filesystem, None);
+    Stand { disks, device, journal, filesystem, mkfs_options, mount_options, allocators }
 }
 
 /// The disk that the guest has, or modelled ones: those of the filesystem, then the journal's.

@@ -8,6 +8,7 @@ use anyhow::Context;
 use super::block::{BlockLife, KnownNodes};
 use super::operation::{self, Operation, OperationKind};
 use crate::device::disk::Disk;
+use crate::record::words;
 
 pub use super::block::Extent;
 pub use super::nodes::NodeSubject;
@@ -15,24 +16,11 @@ pub use super::nodes::NodeSubject;
 /// The name of UBI's thread, which levels wear and gives blocks back (drivers/mtd/ubi/build.c).
 const UBI_THREAD: &str = "ubi_bgt";
 
-/// The reason why an operation was done, as schema/flash_operations.toml spells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OperationCause {
-    Filesystem,
-    GarbageCollection,
-    WearLevelling,
-    Reclaim,
-}
-
-impl OperationCause {
-    /// As the schema spells it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Filesystem => "filesystem",
-            Self::GarbageCollection => "garbage-collection",
-            Self::WearLevelling => "wear-levelling",
-            Self::Reclaim => "reclaim",
-        }
+words! {
+    /// The reason why an operation was done, as schema/flash_operations.toml spells it.
+    OperationCause {
+        Filesystem = "filesystem", GarbageCollection = "garbage-collection",
+        WearLevelling = "wear-levelling", Reclaim = "reclaim",
     }
 }
 

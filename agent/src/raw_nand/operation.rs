@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use crate::byte_text;
+use crate::record::words;
 
 /// Bytes of the header, before the data.
 const HEADER_BYTES: usize = 88;
@@ -16,24 +17,10 @@ const READ_BYTES: usize = 1 << 20;
 /// A kernel thread is in no call.
 const NO_CALL: u32 = u32::MAX;
 
-/// enum operation_kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OperationKind {
-    #[default]
-    Read,
-    Program,
-    Erase,
-}
-
-impl OperationKind {
-    /// As schema/flash_operations.toml spells it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Program => "program",
-            Self::Erase => "erase",
-        }
-    }
+words! {
+    /// enum operation_kind, as schema/flash_operations.toml spells it.
+    #[derive(Default)]
+    OperationKind { #[default] Read = "read", Program = "program", Erase = "erase" }
 }
 
 /// An operation on a page, or on a whole block.

@@ -139,16 +139,6 @@ pub struct LiveSettings {
     pub workload: WorkloadFields,
 }
 
-impl LiveCase {
-    /// Reads a case.
-    ///
-    /// # Errors
-    /// Naming the field, and what was expected of it.
-    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(json)
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -253,14 +243,14 @@ pub(crate) mod tests {
     fn a_live_case_is_a_workload_and_what_goes_on_beside_it() {
         let text = r#"{"seed": 5, "case": {
             "background": "cpu", "workload": "file-write", "threads": 2}}"#;
-        let case = LiveCase::parse(text.as_bytes()).unwrap();
+        let case = from_str::<LiveCase>(text).unwrap();
         assert_eq!((case.seed, case.case.background), (5, Background::Cpu));
         assert_eq!(case.case.workload.word(), "file-write");
         assert_eq!(
             serde_json::to_value(case.case.workload).unwrap(),
             serde_json::json!({ "workload": "file-write", "threads": 2 })
         );
-        let error = LiveCase::parse(text.replace("workload", "work").as_bytes()).unwrap_err();
+        let error = from_str::<LiveCase>(&text.replace("workload", "work")).unwrap_err();
         assert!(error.to_string().contains("missing field `workload`"), "{error}");
     }
 }

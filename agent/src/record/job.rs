@@ -82,16 +82,6 @@ impl Afterwards {
     }
 }
 
-impl Job {
-    /// Reads a job.
-    ///
-    /// # Errors
-    /// Naming the field, and what was expected of it.
-    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(json)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -100,7 +90,7 @@ mod tests {
     use super::*;
 
     fn parse(record: &Value) -> Result<Job, String> {
-        Job::parse(record.to_string().as_bytes()).map_err(|error| error.to_string())
+        serde_json::from_value(record.clone()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -132,7 +122,7 @@ mod tests {
             let error = parse(&record).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
-        assert!(Job::parse(b"{").is_err());
+        assert!(serde_json::from_str::<Job>("{").is_err());
     }
     #[test]
     fn the_record_of_afterwards_is_empty_or_a_part_of_power_cuts() {

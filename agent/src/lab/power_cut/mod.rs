@@ -129,7 +129,7 @@ pub fn run(
         judge.finish()?;
         (Vec::new(), 0)
     } else {
-        let mut judging = Judging {
+        let judging = Judging {
             written: &written,
             transactions: &closed.transactions,
             seed: case.seed,
@@ -140,14 +140,10 @@ pub fn run(
             judge,
             second_draws: 0,
         };
-        let Some(found) = judging.judge_all(&own)? else {
-            return judging.judge.finish_with_image(output);
-        };
-        if let Some(image) = &cuts.image {
-            return Err(no_such_state(image));
+        match judging.finish(&own, output)? {
+            Some(found) => found,
+            None => return Ok(()),
         }
-        judging.judge.finish()?;
-        (found, judging.second_draws)
     };
     let answer = Answer {
         case,
@@ -184,6 +180,27 @@ struct Judging<'a> {
 }
 
 impl<'a> Judging<'a> {
+    /// Judges these states, and ends the judge; gives them, and how many second cuts were drawn.
+    /// None where one of them was looked for: its image is in `output`.
+    ///
+    /// # Errors
+    /// If a state cannot be judged, or there is none such as was looked for.
+    fn finish(
+        mut self,
+        own: &[(usize, State)],
+        output: &'a Path,
+    ) -> anyhow::Result<Option<(Vec<JudgedState>, u64)>> {
+        let Some(found) = self.judge_all(own)? else {
+            self.judge.finish_with_image(output)?;
+            return Ok(None);
+        };
+        if let Some(image) = self.image {
+            return Err(WrongUse(format!("power cuts: this run has no state {image}")).into());
+        }
+        self.judge.finish()?;
+        Ok(Some((found, self.second_draws)))
+    }
+
     /// Judges numbered states of the run, in the order of time, and second cuts of those that have
     /// one; shrinks what did harm. Return the verdicts; None where one is the state of which an
     /// image is wanted: the disks hold it then.
@@ -265,7 +282,10 @@ impl<'a> Judging<'a> {
             found[number].at_boot = self.judge.boot_findings(&cut)?;
         }
         // The worst first, as there may not be judgings for all.
-        harmful.sort_by_key(|(number, _)| Reverse(found[*number].badness()));
+        harmful.sort_by_key(|(number, _)| {
+            let CutFindings { outcome, lost, .. } = found[*number].findings;
+            Reverse((outcome as u8, lost))
+        });
         for (number, state) in harmful {
             let cut = CutMoment { transactions, at_ns: state.at_ns };
             let harm = HarmfulState { state, cut: &cut, outcome: found[number].findings.outcome };
@@ -307,7 +327,7 @@ pub fn run_handed(
         "where the run ended one goes on in the guest or here, not in both: {refusal:?}"
     );
     let judgings = most_judgings(&handed.states);
-    let mut judging = Judging {
+    let judging = Judging {
         written: &written,
         transactions: &[],
         seed: case.seed,
@@ -318,18 +338,10 @@ pub fn run_handed(
         judge,
         second_draws: 0,
     };
-    let Some(found) = judging.judge_all(&handed.states)? else {
-        return judging.judge.finish_with_image(output);
-    };
-    if let Some(image) = &handed.image {
-        return Err(no_such_state(image));
-    }
-    judging.judge.finish()?;
-    write(output, &json!({ "states": found, "second_draws": judging.second_draws }))
-}
-
-fn no_such_state(image: &str) -> anyhow::Error {
-    WrongUse(format!("power cuts: this run has no state {image}")).into()
+    let found = judging.finish(&handed.states, output)?;
+    found.map_or(Ok(()), |(found, second_draws)| {
+        write(output, &json!({ "states": found, "second_draws": second_draws }))
+    })
 }
 
 fn disk_names(stand: &Stand) -> Vec<String> {
@@ -428,11 +440,6 @@ impl JudgedState {
             smallest: None,
             at_boot: None,
         }
-    }
-
-    /// The worse, the greater.
-    fn badness(&self) -> (u8, u64) {
-        (self.findings.outcome as u8, self.findings.lost)
     }
 }
 
