@@ -6,6 +6,7 @@ was not tested is called safe, and no number of states proves anything safe.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from jojlab.analysis.run.durability import Contradiction, Durability
@@ -303,7 +304,11 @@ def cause_sentences(case: CaseSummary) -> list[str]:
 
 def smallest_words(cut: SmallestCut) -> str:
     """Return what a smallest cut takes: which slots are lost, and which are torn."""
-    lost = [_slot_words(slot) for slot in cut.slots if not slot.survivors]
+    # Of a device that is not sound, several writes of one slot may have to be lost.
+    writes = Counter(_slot_words(slot) for slot in cut.slots if not slot.survivors)
+    lost = [
+        words if count == 1 else f"{words}, in {count} writes" for words, count in writes.items()
+    ]
     torn = [
         f"{_slot_words(slot)}, of which {len(slot.survivors)} of 8 sectors survive"
         for slot in cut.slots

@@ -312,6 +312,14 @@ def test_the_smallest_cut_names_file_kind_place_and_call() -> None:
     ]
 
 
+def test_a_slot_of_which_two_writes_must_be_lost_is_named_once() -> None:
+    superblock = slot(file="", place=65536)
+    twice = state(1, "subset", "lost", smallest=smallest(superblock, superblock))
+    (words,) = cause_sentences(case([twice]))
+    assert words.endswith(", in 2 writes")
+    assert words.count("4 KiB") == 1
+
+
 def test_states_of_one_cause_are_counted_together() -> None:
     other = smallest(slot(file="/a.db-wal", place=4096))
     found = case(
