@@ -105,6 +105,8 @@ fn preload(folder: &Path) {
 /// src/sqlite/sync_call.rs, which counts them and may leave them out, as SQLite's own are.
 fn sqlite_vfs(folder: &Path) {
     let (headers, files) = (file_names(folder, "h"), file_names(folder, "c"));
+    let names = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("older_sqlite/vfs_names.h");
+    println!("cargo::rerun-if-changed={}", names.display());
     // Not the folder: what `make cure` builds is there too.
     for name in headers.iter().chain(&files) {
         println!("cargo::rerun-if-changed={}", folder.join(name).display());
@@ -120,8 +122,8 @@ fn sqlite_vfs(folder: &Path) {
             .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC"])
             .args(["-DSQLITE_CORE", "-Dfdatasync=joj_vfs_fdatasync", "-Dfsync=joj_vfs_fsync"])
             .arg(format!("-I{}", sqlite_headers()))
-            // As sqlite3.h has it from 3.33 on; before it was called SQLITE_OPEN_MASTER_JOURNAL.
-            .arg("-DSQLITE_OPEN_SUPER_JOURNAL=0x00004000")
+            .arg("-include")
+            .arg(&names)
             .args(["-c", &name, "-o"])
             .arg(&object));
         println!("cargo::rustc-link-arg={}", object.display());

@@ -23,7 +23,6 @@ from jojlab.guest.image.own_sqlite import agent_with_sqlite
 from jojlab.model.architecture import ARCHITECTURES, X86_64
 from jojlab.model.field import Value
 
-_SQLITE = "sqlite"
 # What the name of an image says of what it holds.
 _KINDS = (("raw NAND", (RAW_NAND, CHOSEN_BUFFERS)), ("chosen buffers", (CHOSEN_BUFFERS,)))
 
@@ -39,7 +38,7 @@ def image_name(case: Case) -> str:
     kernel = str(case.settings["kernel"])
     machine = str(case.settings["machine"])
     others = [machine] if machine != X86_64.name else []
-    others += [f"the SQLite of {folder}"] if (folder := case.inputs.get(_SQLITE)) else []
+    others += [f"the SQLite of {folder}"] if (folder := case.sqlite_folder) else []
     words = [
         kernel,
         *others,
@@ -94,7 +93,7 @@ def images_of(
     for name, case in needed.items():
         kernel, machine = str(case.settings["kernel"]), str(case.settings["machine"])
         own, agent = partial(tell, name), None
-        if folder := case.inputs.get(_SQLITE):
+        if folder := case.sqlite_folder:
             agent = agent_with_sqlite(cache, folder, own)
         extras, architecture = DRIVERS if live else _extras(case.settings), ARCHITECTURES[machine]
         images[name] = ready_image(cache, extras, kernel, own, architecture, agent)

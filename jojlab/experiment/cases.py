@@ -39,6 +39,11 @@ class Case:
     variant: str = ""
     inputs: Mapping[str, Path] = dataclass_field(default_factory=dict)
 
+    @property
+    def sqlite_folder(self) -> Path | None:
+        """The folder of another SQLite that it runs with; None for the agent's own."""
+        return self.inputs.get("sqlite")
+
 
 def expand(fixed: Mapping[str, Value], matrix: Mapping[str, Sequence[Value]]) -> list[Case]:
     """Return every combination of `matrix` over `fixed` and the defaults, in the given order.

@@ -14,6 +14,7 @@ from jojlab.experiment.cases import Case, refuse_alone
 from jojlab.experiment.input_files import check_inputs
 from jojlab.experiment.read import Experiment
 from jojlab.foundation.errors import UseError
+from jojlab.guest.image.own_sqlite import refuse_older
 from jojlab.guest.kernel.choose import check_kernel
 from jojlab.guest.memory import memory_mib
 from jojlab.model.architecture import ARCHITECTURES
@@ -52,11 +53,20 @@ def plan(experiment: Experiment) -> Plan:
     )
     profiles = {name: read_profile(name) for name in names if name not in EMULATED}
     cases = [
-        replace(case, skip=case.skip or refuse_devices(case.settings, profiles))
+        replace(
+            case,
+            skip=case.skip or refuse_devices(case.settings, profiles) or _refuse_sqlite(case),
+        )
         for case in experiment.cases
     ]
     refuse_alone(cases, experiment.where)
     return Plan(replace(experiment, cases=tuple(cases)), profiles)
+
+
+def _refuse_sqlite(case: Case) -> str:
+    """Return why the SQLite of a folder cannot do what a case asks; empty if it can."""
+    folder = case.sqlite_folder
+    return refuse_older(folder, case.settings) if folder else ""
 
 
 # Journals, logs and tables of a filesystem.

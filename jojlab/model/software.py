@@ -29,7 +29,7 @@ SOFTWARE = Field(
     names_itself=True,
 )
 
-# SQLite does not sync a journal that journal mode TRUNCATE truncated before 2014. One that a
+# Until 2014 SQLite did not sync a journal that journal mode TRUNCATE truncated. One that a
 # super-journal makes PERSIST truncate was synced then too (zeroJournalHdr() in src/pager.c).
 _TRUNCATE: Mapping[str, Value] = {"dropped_sync": "truncated-journal"}
 # Mobibench makes ten transactions in a new file, and measures from the first.

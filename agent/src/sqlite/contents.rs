@@ -47,7 +47,7 @@ pub fn database_digest(
     let schema = present_schema_digest(connection, name, path)?;
     let step = step_error("read the list of tables", path);
     let sql =
-        format!("SELECT name FROM {name}.sqlite_schema WHERE type = 'table' AND rootpage > 0");
+        format!("SELECT name FROM {name}.sqlite_master WHERE type = 'table' AND rootpage > 0");
     let mut tables = connection.prepare(&sql).map_err(&step)?;
     let tables: Vec<String> =
         tables.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(&step)?;
@@ -94,7 +94,8 @@ fn present_schema_digest(
     path: &Path,
 ) -> Result<ContentsDigest, SqliteError> {
     // Not rootpage: which page a table begins on, nobody is told.
-    let sql = format!("SELECT type, name, tbl_name, sql FROM {name}.sqlite_schema");
+    // By the name that SQLite before 3.33 knows too.
+    let sql = format!("SELECT type, name, tbl_name, sql FROM {name}.sqlite_master");
     query_digest(connection, "sqlite_schema", &sql, path)
 }
 
@@ -144,14 +145,20 @@ pub fn closed_digests(paths: &[PathBuf], vfs: Vfs) -> Result<Vec<ContentsDigest>
     Ok(found)
 }
 
+/// The first SQLite with SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE.
+const KEEPING_WALS: i32 = 3_016_000;
+
 /// Return the digest of what plain SQLite reads of a closed database. What a power cut left of a
-/// WAL stays there.
+/// WAL stays there, but where SQLite is older and copies it back: with such a one no VFS reads the
+/// database after it.
 fn plain_digest(path: &Path) -> Result<ContentsDigest, SqliteError> {
     let plain = open(path)?;
-    let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-    plain
-        .set_db_config(option, true)
-        .map_err(step_error("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", path))?;
+    if rusqlite::version_number() >= KEEPING_WALS {
+        let option = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        plain
+            .set_db_config(option, true)
+            .map_err(step_error("SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", path))?;
+    }
     database_digest(&plain, "main", path)
 }
 

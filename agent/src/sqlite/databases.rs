@@ -389,6 +389,9 @@ impl Handle {
     }
 }
 
+/// The first SQLite with WITH RECURSIVE.
+const RECURSIVE_QUERIES: i32 = 3_008_003;
+
 /// Gives the database `pages` free pages, its WAL as many frames at least, and its rollback
 /// journal, where it persists, as many pages. The WAL is copied back, and then begun anew.
 ///
@@ -405,16 +408,21 @@ pub fn allocate(
     // A row a page: the rest of a page is too small for another, and no page is left out of the
     // journal, as those of one long value would be (sqlite3PagerDontWrite() in src/pager.c).
     let value_bytes = page_size_bytes * 3 / 4;
-    let rows = format!(
-        "WITH RECURSIVE counted(number) AS \
-         (SELECT 1 UNION ALL SELECT number + 1 FROM counted WHERE number < {pages}) "
-    );
     let run = |sql: &str| databases.batch(sql, database);
     run(&format!("CREATE TABLE {table} (key INTEGER PRIMARY KEY, value BLOB NOT NULL)"))?;
-    run(&format!(
-        "INSERT INTO {table} SELECT number, value FROM ({rows} \
-         SELECT number, zeroblob({value_bytes}) AS value FROM counted)"
-    ))?;
+    if rusqlite::version_number() < RECURSIVE_QUERIES {
+        run("BEGIN")?;
+        for number in 1..=pages {
+            run(&format!("INSERT INTO {table} VALUES ({number}, zeroblob({value_bytes}))"))?;
+        }
+        run("COMMIT")?;
+    } else {
+        run(&format!(
+            "INSERT INTO {table} SELECT number, value FROM (WITH RECURSIVE counted(number) AS \
+             (SELECT 1 UNION ALL SELECT number + 1 FROM counted WHERE number < {pages}) \
+             SELECT number, zeroblob({value_bytes}) AS value FROM counted)"
+        ))?;
+    }
     match journal_mode {
         JournalMode::Wal => {
             databases.checkpoint(database, CheckpointMode::Passive)?;

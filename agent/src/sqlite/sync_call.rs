@@ -3,7 +3,7 @@
 //! .cargo/config.toml), so that it lands here. The switch is technique 1 of "I/O Stack
 //! Optimization for Smartphones" (USENIX ATC 2013). Of the syncs, those of one kind of file can be
 //! left out, as a SQLite with a fault would: what each protects shows in power cuts then. And that
-//! of a truncated journal, as SQLite did before 2014. A third call is what F2FS of Linux 3.8 made
+//! of a truncated journal, as SQLite did until 2014. A third call is what F2FS of Linux 3.8 made
 //! of fdatasync.
 
 use std::cell::Cell;

@@ -6,10 +6,12 @@ use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_ulong, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libc::{off_t, size_t, ssize_t};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::record::words;
@@ -195,7 +197,7 @@ thread_local! {
 /// Allows or forbids batch atomic writes for every file SQLite opens from now on.
 ///
 /// # Panics
-/// If SQLite's default VFS has no `ioctl` to replace: our build always does.
+/// If they are allowed, and SQLite's default VFS has no `ioctl` to replace, as before 3.21.
 pub fn choose(allowed: bool) {
     ALLOWED.store(allowed, Ordering::Relaxed);
     type Ioctl = unsafe extern "C" fn(c_int, c_ulong, *mut c_void) -> c_int;
@@ -205,7 +207,7 @@ pub fn choose(allowed: bool) {
         let ours = std::mem::transmute::<Ioctl, Pointer>(ioctl);
         replace(c"ioctl", Some(ours))
     };
-    assert!(is_known, "the unix VFS knows ioctl");
+    assert!(is_known || !allowed, "the unix VFS knows ioctl");
 }
 
 /// Transactions that this thread has committed by F2FS's atomic write.
@@ -238,7 +240,7 @@ static MOUNT_POINT: OnceLock<PathBuf> = OnceLock::new();
 /// written stays the same.
 ///
 /// # Panics
-/// If SQLite's default VFS does not know the calls: our build always does.
+/// If SQLite's default VFS does not know fcntl: every one does.
 pub fn leave_known_answers_out(mount_point: &Path) {
     MOUNT_POINT.get_or_init(|| mount_point.to_owned());
     type Fcntl = unsafe extern "C" fn(c_int, c_int, *mut c_void) -> c_int;
@@ -246,12 +248,13 @@ pub fn leave_known_answers_out(mount_point: &Path) {
     type Geteuid = unsafe extern "C" fn() -> libc::uid_t;
     // SAFETY: all have the types of the calls that they take the place of; C passes the third
     // argument of fcntl as it passes any pointer.
-    let are_known = unsafe {
+    let is_known = unsafe {
+        // An older SQLite does not know these two, and makes the calls, if any, itself.
+        replace(c"lstat", Some(std::mem::transmute::<Lstat, Pointer>(lstat)));
+        replace(c"geteuid", Some(std::mem::transmute::<Geteuid, Pointer>(geteuid)));
         replace(c"fcntl", Some(std::mem::transmute::<Fcntl, Pointer>(fcntl)))
-            && replace(c"lstat", Some(std::mem::transmute::<Lstat, Pointer>(lstat)))
-            && replace(c"geteuid", Some(std::mem::transmute::<Geteuid, Pointer>(geteuid)))
     };
-    assert!(are_known, "the unix VFS knows fcntl, lstat and geteuid");
+    assert!(is_known, "the unix VFS knows fcntl");
 }
 
 /// The function that SQLite calls for fcntl() then.
@@ -290,12 +293,31 @@ unsafe extern "C" fn lstat(path: *const c_char, found: *mut libc::stat) -> c_int
 
 /// Largest seed that SQLite takes: a C int, of which 0 means /dev/urandom.
 const SEEDS: u64 = i32::MAX as u64;
+/// A SQLite that has SQLITE_TESTCTRL_PRNG_SEED; those before take no notice of it, from 3.24 back
+/// at least, and begin with what their default VFS gives.
+const SEEDED: i32 = 3_032_000;
+/// The control that has the generator begin anew; it does nothing in 3.32.
+const TESTCTRL_PRNG_RESET: c_int = 7;
+
+/// The seed of an older SQLite's generator.
+static OLDER_SEED: AtomicU64 = AtomicU64::new(0);
 
 /// Starts SQLite's generator anew from `seed`; it is one for the whole process.
 ///
 /// # Panics
 /// If SQLite was built without test controls: our build never is.
 pub fn seed(seed: u64) {
+    if rusqlite::version_number() < SEEDED {
+        OLDER_SEED.store(seed, Ordering::Relaxed);
+        // SAFETY: the default VFS is static; this control has no argument, and no byte is drawn.
+        unsafe {
+            (*ffi::sqlite3_vfs_find(std::ptr::null())).xRandomness = Some(randomness);
+            ffi::sqlite3_test_control(TESTCTRL_PRNG_RESET);
+            // Where the control does nothing, this has it begin anew.
+            ffi::sqlite3_randomness(0, std::ptr::null_mut());
+        }
+        return;
+    }
     let seed = c_int::try_from(seed % SEEDS + 1).unwrap_or(1);
     let no_handle = std::ptr::null_mut::<ffi::sqlite3>();
     // SAFETY: the arguments that SQLITE_TESTCTRL_PRNG_SEED takes (src/main.c): an int, and a handle
@@ -303,6 +325,21 @@ pub fn seed(seed: u64) {
     let result =
         unsafe { ffi::sqlite3_test_control(ffi::SQLITE_TESTCTRL_PRNG_SEED, seed, no_handle) };
     assert_eq!(result, ffi::SQLITE_OK, "SQLite takes a seed");
+}
+
+/// The function by which an older SQLite's VFS gives its generator what it begins with: drawn from
+/// the seed, the same each time.
+unsafe extern "C" fn randomness(
+    _vfs: *mut ffi::sqlite3_vfs,
+    length: c_int,
+    bytes: *mut c_char,
+) -> c_int {
+    // SAFETY: SQLite's own arguments: a buffer and its length.
+    let buffer = unsafe {
+        std::slice::from_raw_parts_mut(bytes.cast::<u8>(), usize::try_from(length).unwrap_or(0))
+    };
+    ChaCha8Rng::seed_from_u64(OLDER_SEED.load(Ordering::Relaxed)).fill_bytes(buffer);
+    length
 }
 
 #[cfg(test)]
@@ -334,6 +371,21 @@ mod tests {
             }
             assert_eq!(lstat(c"/none/flash/main.db".as_ptr(), &raw mut found), -1);
         }
+    }
+
+    #[test]
+    fn an_older_generator_begins_with_what_the_seed_alone_decides() {
+        let drawn = |number: u64| {
+            OLDER_SEED.store(number, Ordering::Relaxed);
+            let mut bytes = [0_u8; 256];
+            // SAFETY: the length is the buffer's; the VFS is not looked at.
+            let length =
+                unsafe { randomness(std::ptr::null_mut(), 256, bytes.as_mut_ptr().cast()) };
+            assert_eq!(length, 256);
+            bytes
+        };
+        assert_eq!(drawn(7), drawn(7));
+        assert_ne!(drawn(7), drawn(8));
     }
 
     #[test]

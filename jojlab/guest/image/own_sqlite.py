@@ -14,21 +14,32 @@ from jojlab.foundation.cache import Cache, sha256, sha256_file
 from jojlab.foundation.errors import MachineError, UseError
 from jojlab.foundation.places import AGENT_CARGO, INSTALLED, agent_path
 from jojlab.foundation.tools import need_tool, run_tool
+from jojlab.model.field import Settings, Value
 
 SOURCES = ("sqlite3.c", "sqlite3.h")
 OPTIONS = "compile-options.txt"
-# The first release with sqlite3_txn_state(), which the agent calls; what it calls that came later
-# is in _LATER (tests/full/test_other_sqlite.py runs 3.39.2).
-OLDEST = (3, 34, 0)
+# The oldest that was tried (tests/full/test_other_sqlite.py). What the agent calls that came later
+# is in _LATER, which includes sqlite3.c.
+OLDEST = (3, 7, 17)
 _LATER = AGENT_CARGO.parent / "older_sqlite" / "later_functions.c"
 _ANY_OTHER = "for any other SQLite: workload = program, with a program that is linked to it"
 # Every sync of SQLite's goes through the agent, where the field sync_call chooses the call
-# (agent/src/sqlite/sync_call.rs, .cargo/config.toml).
+# (agent/src/sqlite/sync_call.rs, .cargo/config.toml). An older one syncs a folder by fsync().
 _COMPILE = ("-O2", "-w", "-fPIC", "-ffunction-sections", "-fdata-sections")
-_OUR_OPTIONS = ("-Dfdatasync=joj_sync_call",)
+_OUR_OPTIONS = ("-Dfdatasync=joj_sync_call", "-Dfsync=joj_sync_call")
 _OPTION = re.compile(r"(?:-D)?([A-Za-z_]\w*)(=[\w.+-]*)?|-U[A-Za-z_]\w*")
 _OF_SYNC_CALL = ("fdatasync", "HAVE_FDATASYNC")
 _VERSION = re.compile(r'^#define SQLITE_VERSION\s+"(\d+)\.(\d+)\.(\d+)', re.MULTILINE)
+# Fields with values that not every SQLite heeds: those that every one does, and the name by which
+# sqlite3.h has what the others need. Older ones make a passive checkpoint in place of `truncate`.
+# What a PRAGMA reads back, the agent compares (agent/src/sqlite/pragmas.rs).
+_LATER_VALUES: tuple[tuple[str, tuple[Value, ...], str], ...] = (
+    ("checkpoint_mode", ("passive", "full", "restart"), "SQLITE_CHECKPOINT_TRUNCATE"),
+    ("batch_atomic_write", ("off",), "SQLITE_IOCAP_BATCH_ATOMIC"),
+    ("wal_prefill_bytes", (0,), "SQLITE_FCNTL_JOURNAL_POINTER"),
+    ("checkpoint_when_closed", ("on",), "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE"),
+    ("vfs", ("none",), "SQLITE_IOCAP_BATCH_ATOMIC"),
+)
 _TARGET = "x86_64-unknown-linux-gnu"
 
 
@@ -66,6 +77,22 @@ def agent_with_sqlite(cache: Cache, folder: Path, tell: Callable[[], None] = lam
     return cache.entry("agents", key, build) / "joj-agent"
 
 
+def refuse_older(folder: Path, settings: Settings) -> str:
+    """Return why the SQLite of a folder cannot do what the fields of a case say; empty if it can.
+
+    Raises UseError for a folder without an amalgamation.
+    """
+    version = _version(folder)
+    header = (folder / SOURCES[1]).read_text(encoding="utf-8", errors="replace")
+    for field, heeded, name in _LATER_VALUES:
+        if settings[field] not in heeded and not re.search(rf"#define {name}\b", header):
+            return (
+                f"{field} = {settings[field]}: SQLite {_text(version)} of {folder} is older, and "
+                f"has no {name}"
+            )
+    return ""
+
+
 def _build(cache: Cache, folder: Path, options: list[str], entry: Path, key: str) -> None:
     gcc, ar, cargo = need_tool("gcc", "gcc"), need_tool("ar", "binutils"), need_tool("cargo", "")
     what = f"build an agent with the SQLite of {folder}; {_ANY_OTHER}"
@@ -79,9 +106,8 @@ def _build(cache: Cache, folder: Path, options: list[str], entry: Path, key: str
         for name in SOURCES:
             shutil.copyfile(folder / name, place / name)
         compile_it = [str(gcc), *_COMPILE, "-I.", "-c"]
-        run_tool([*compile_it, *options, "sqlite3.c", "-o", "sqlite3.o"], what, place)
-        run_tool([*compile_it, str(_LATER), "-o", "later.o"], what, place)
-        run_tool([str(ar), "rcs", "libsqlite3.a", "sqlite3.o", "later.o"], what, place)
+        run_tool([*compile_it, *options, str(_LATER), "-o", "sqlite3.o"], what, place)
+        run_tool([str(ar), "rcs", "libsqlite3.a", "sqlite3.o"], what, place)
         variables = {
             # libsqlite3-sys then links what the next three say in place of what it comes with; and
             # no library of this machine, which pkg-config knows.

@@ -66,7 +66,7 @@ FIELDS: tuple[Field, ...] = (
         "syncs that SQLite is made to leave out, as one with a fault would: those of the rollback "
         "journal (of the redo log, with vfs = redo), of the WAL, of the database, or of the "
         "directory of a journal. Power cuts show what each protects. truncated-journal: only those "
-        "after a rollback journal was truncated, which SQLite made none of before 2014",
+        "after a rollback journal was truncated, which SQLite made none of until 2014",
         "none",
         ("none", "journal", "wal", "database", "directory", "truncated-journal"),
     ),
