@@ -172,6 +172,11 @@ def test_nilfs2_takes_a_super_root_whose_log_lacks_its_beginning(
             {"journal_mode": "truncate", "vfs": "redo", "databases": 3, "second_name": "on"},
             "journal",
         ),
+        defect(
+            "redo-folders",
+            {"journal_mode": "truncate", "vfs": "redo", "databases": 2, "database_folders": 2},
+            "journal",
+        ),
     ],
 )
 def test_a_sync_that_sqlite_leaves_out_is_found(

@@ -146,6 +146,12 @@ FIELDS: tuple[Field, ...] = (
         limits=(1, 10),
     ),
     _row_field(
+        "database_folders",
+        "folders in which the databases lie, in turn; with vfs = redo each has a log",
+        1,
+        limits=(1, 10),
+    ),
+    _row_field(
         "tables", "tables per database; changes and selects take them in turn", 1, limits=(1, 100)
     ),
     _row_field(

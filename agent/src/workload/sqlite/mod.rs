@@ -20,7 +20,7 @@ use settings::{Sharing, SqliteSettings, SqliteWorkload};
 use transactions::SqliteWorker;
 
 use super::draw::hash_of;
-use super::error::WorkloadError;
+use super::error::{WorkloadError, step_error};
 use super::fault::{FailedTransaction, FaultNotes, PlantedFault};
 use super::kind::{Remains, Space, Workload, WorkloadKind, WorkloadRequest};
 use super::regime::{self, GrownFiles};
@@ -65,16 +65,27 @@ pub struct Sqlite {
 }
 
 /// The databases of a connection in `directory`: main.db, db2.db and so on, and of each further
-/// connection main-1.db and so on.
-fn databases(directory: &Path, settings: &SqliteSettings, thread: u64) -> Vec<Database> {
+/// connection main-1.db and so on. With two folders db2.db and db4.db lie in folder2.
+///
+/// # Errors
+/// If a folder cannot be made.
+fn databases(
+    directory: &Path,
+    settings: &SqliteSettings,
+    thread: u64,
+) -> Result<Vec<Database>, WorkloadError> {
     let suffix = if thread == 0 { String::new() } else { format!("-{thread}") };
-    (1..=settings.databases.get())
-        .map(|number| if number == 1 { "main".into() } else { format!("db{number}") })
-        .map(|name| {
-            let path = directory.join(format!("{name}{suffix}.db"));
-            Database::new(name, path)
-        })
-        .collect()
+    let of_number = |number| {
+        let name = if number == 1 { "main".into() } else { format!("db{number}") };
+        let place = (number - 1) % settings.database_folders;
+        let folder = match place {
+            0 => directory.to_path_buf(),
+            place => directory.join(format!("folder{}", place + 1)),
+        };
+        std::fs::create_dir_all(&folder).map_err(step_error("make", &folder))?;
+        Ok(Database::new(name.clone(), folder.join(format!("{name}{suffix}.db"))))
+    };
+    (1..=settings.databases.get()).map(of_number).collect()
 }
 
 impl Sqlite {
@@ -98,7 +109,7 @@ impl Sqlite {
                 }
                 _ => {
                     let mut databases =
-                        Databases::open(databases(directory, case, thread), &case.options)?;
+                        Databases::open(databases(directory, case, thread)?, &case.options)?;
                     for database in databases.all() {
                         populate(&databases, database, case, seed, thread)?;
                         if case.regime.regime == Regime::Steady {
