@@ -181,13 +181,15 @@ impl SyncCalls {
             .filter(|call| self.is_here(&call.sync) && about(&call.sync))
             .filter(|call| call.may_wait_for(transaction))
             .collect();
-        // umount names no filesystem here: one of those that do is likelier.
+        // umount, and msync of a file that is not known yet, name no filesystem here: a call that
+        // does is likelier.
         // What a worker of io_uring sends is for one of its ring's requests.
         let of_ring =
             |sync: &Sync| sync.request != 0 && ring_owner(&bio.comm) == Some(i64::from(sync.tid));
         let rank = |call: &SyncCall| {
             let is_likelier = (!of_file(&call.sync), !of_ring(&call.sync), call.served);
-            (is_likelier, call.sync.call == UMOUNT2, call.number)
+            let is_anywhere = call.sync.inode == 0 && matches!(call.sync.call, MSYNC | UMOUNT2);
+            (is_likelier, is_anywhere, call.number)
         };
         let call = calls.iter().min_by_key(|call| rank(call))?;
         let certain = of_file(&call.sync);
@@ -365,6 +367,17 @@ mod tests {
         assert_eq!(asker(&mut calls, 9), None);
         calls.wait(3, 9);
         assert_eq!(asker(&mut calls, 9), Some((3, 1)));
+    }
+
+    #[test]
+    fn an_msync_of_an_unknown_file_asks_after_calls_on_the_filesystem() {
+        let mut calls = calls();
+        calls.begin(call(1, MSYNC, 0, 0));
+        calls.begin(call(2, 74, 12, DISK));
+        let asker = |calls: &mut SyncCalls| calls.asker(&write_by(77), &[], DISK, None);
+        assert_eq!(asker(&mut calls).unwrap().tid, 2);
+        calls.end(&call(2, 74, 0, DISK));
+        assert_eq!(asker(&mut calls).unwrap().tid, 1);
     }
 
     #[test]
