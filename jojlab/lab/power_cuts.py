@@ -1,16 +1,15 @@
-"""Jobs that judge what power cuts leave of a case's run, and their answers as one.
+"""Power cuts of a case as jobs of the lab: the parts that judge its states, their answers as one,
+and the check of disks that a guest hands out.
 
-Each job performs the case's own run, to the byte: its record is the case's, and what is asked about
-cuts is read when the run is over (agent/src/lab/power_cut). The states are divided among several
-guests; how many, only their number decides.
+Each part performs the case's own run, to the byte: its record is the case's, and what is asked
+about cuts is read when the run is over (agent/src/lab/power_cut). The states are divided among
+several guests; how many, only their number decides.
 
-Checks the disks that a guest hands out after power cuts, each with its filesystem's own checker.
-
-Reads disk_pages and disk_states.json (agent/src/lab/power_cut/disks.rs) and the answer
-beside them; puts a file into each state in turn, and runs on it the checker that is in the guest's
-own image, with the libraries from there: the program that would run in the guest, where it would be
-emulated. Of an image of another architecture it is this machine's, of the same version. Its
-verdicts go into the answer.
+A guest hands out the disks that a filesystem's checker shall see (disk_pages and disk_states.json,
+agent/src/lab/power_cut/disks.rs). Here files are put into each state in turn, and the program of
+the guest's own image checks them, with the libraries from there: in the guest it would be emulated.
+Of an image of another architecture it is this machine's, of the same version. Its verdicts complete
+the answer.
 """
 
 from __future__ import annotations
