@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::error::{WorkloadError, failed};
+use super::error::{WorkloadError, step_error};
 use super::files::remains::{Damage, FilesOfThread, own_name};
 use super::files::{FileTask, FileThreads};
 use super::kind::{Space, Workload, WorkloadKind, WorkloadRequest};
@@ -62,7 +62,7 @@ impl WorkloadRequest for FileTruncateSettings {
     fn prepare(&self, directory: &Path, _: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         let make = |thread| {
             let path = directory.join(own_name("truncated", thread));
-            let file = File::create_new(&path).map_err(failed("create", &path))?;
+            let file = File::create_new(&path).map_err(step_error("create", &path))?;
             Ok(Truncation { path, file, truncated_bytes: self.truncated_bytes })
         };
         Ok(Box::new(FileThreads::new(self.threads.get(), self.plan(), false, make)?))
@@ -78,9 +78,9 @@ struct Truncation {
 
 impl Task for Truncation {
     fn perform(&mut self, begin_ns: i64) -> Result<LedgerEntry, WorkloadError> {
-        self.file.write_all(LINE).map_err(failed("write", &self.path))?;
+        self.file.write_all(LINE).map_err(step_error("write", &self.path))?;
         let commit_ns = now_ns();
-        self.file.set_len(self.truncated_bytes).map_err(failed("ftruncate", &self.path))?;
+        self.file.set_len(self.truncated_bytes).map_err(step_error("ftruncate", &self.path))?;
         Ok(LedgerEntry {
             verb: "truncate",
             databases: 0,
@@ -99,10 +99,10 @@ impl FileTask for Truncation {
         Ok(json!({ "truncated_bytes": self.truncated_bytes }))
     }
 
-    fn hash(&self, performed: u64) -> Result<Sha256, WorkloadError> {
+    fn hash(&self, performed: u64) -> Sha256 {
         let mut hasher = Sha256::new();
         (0..performed).for_each(|_| hasher.update(self.truncated_bytes.to_le_bytes()));
-        Ok(hasher)
+        hasher
     }
 
     fn close(self, _: u64) -> Box<dyn FilesOfThread> {
@@ -118,7 +118,7 @@ struct TruncatedFile {
 
 impl FilesOfThread for TruncatedFile {
     fn check(&self) -> Result<(), WorkloadError> {
-        let found = self.path.metadata().map_err(failed("stat", &self.path))?.len();
+        let found = self.path.metadata().map_err(step_error("stat", &self.path))?.len();
         if found == self.length_bytes {
             return Ok(());
         }
@@ -127,6 +127,6 @@ impl FilesOfThread for TruncatedFile {
     }
 
     fn judge(&self, _: Progress) -> Result<Damage, WorkloadError> {
-        Err(WorkloadError::refused("workload file-truncate syncs nothing"))
+        Err(WorkloadError::refusal("workload file-truncate syncs nothing"))
     }
 }
