@@ -334,7 +334,11 @@ def _safety(first: Choice, request: AdviceRequest) -> str:
                 "what its commits lose is not known",
             ]
         )
-    return f"{guarantee.capitalize()} by the manuals; after power cuts: {durability_words(first)}."
+    seen = durability_words(first)
+    line = f"{guarantee.capitalize()} by the manuals; after power cuts: {seen}."
+    if len(line) <= MOST_COLUMNS:
+        return line
+    return sentence([f"Power cuts: {seen}", f"{guarantee} by the manuals"])
 
 
 # Lines of the present bill that are named as saved.

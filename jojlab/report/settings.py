@@ -178,7 +178,8 @@ def concessions(
             case "checkpoint_when_closed" if new == "off":
                 found.append(
                     "a closed database has commits in its WAL: both files are copied or moved "
-                    "together, and the next opening reads the WAL"
+                    "together, the next opening reads the WAL, and where an app makes one commit "
+                    "for each opening, it grows on, and each commit copies it all (docs/cure.md)"
                 )
             case "sync_call" if new == "fdatasync":
                 found.append("a SQLite that is built with fdatasync; a file's times may be old")

@@ -20,7 +20,13 @@ from jojlab.analysis.run.risks import Guarantee
 from jojlab.analysis.run.summary import CaseSummary
 from jojlab.experiment.cases import complete
 from jojlab.model.field import Value
-from jojlab.report.advice import durability_words, incomplete, over_limits, states_judged
+from jojlab.report.advice import (
+    advice_lines,
+    durability_words,
+    incomplete,
+    over_limits,
+    states_judged,
+)
 from jojlab.report.settings import concessions, lines_to_paste, settings_label
 from jojlab.trace.power_cuts import NATIVE, PowerCuts
 from tests.power_cut_answers import COMMIT_BLOCK_LOG, SUPERBLOCK_LOG, answer, state, states
@@ -273,6 +279,19 @@ def test_a_torn_block_is_no_fault_of_settings_on_the_same_filesystem() -> None:
         assert durability_words(choice) == told
         assert choice.breaks(Guarantee.DURABLE, but_torn_blocks=True) == breaks
         assert choice.breaks(Guarantee.DURABLE, but_torn_blocks=False)
+
+
+def test_the_answer_names_a_torn_block_in_thousands_of_states() -> None:
+    commit = state(2459, "torn", "unmountable", kernel_log=COMMIT_BLOCK_LOG)
+    found = {**answer([*states(harmless=2458), commit], {"a": "b"}), "end_ns": 10**13}
+    cuts = summarise_power_cuts([msgspec.convert(found, PowerCuts)])
+    case = CaseSummary("case", "case", complete({}), "ok", "", durability=cuts)
+    request = advice_request({"journal_mode": "wal"}, set(), "durable", states=2459)
+    choice = Choice(request.space.own, Score(1, 1, 1, 1, 1), {"": case})
+    assert (
+        "Power cuts: a torn commit block of ext4's journal in 1 of 2,459 states; durable by the "
+        "manuals."
+    ) in advice_lines(Advice(choice, [choice]), request)
 
 
 def test_settings_that_the_manuals_refuse_are_not_shown_as_safe() -> None:
