@@ -10,9 +10,11 @@ states=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $(echo "$wanted" | 
 	2>/dev/null || true)
 missing=
 for package in $wanted; do
-	# A python3 that did not come from a package is as good.
+	# A python3 or an npm that did not come from a package is as good. Debian's npm cannot be
+	# installed beside a nodejs of another origin.
 	case $package in
 	python3 | python3-venv) python3 -c 'import venv, ensurepip' 2>/dev/null && continue ;;
+	npm) npm --version >/dev/null 2>&1 && continue ;;
 	esac
 	printf '%s\n' "$states" | grep -qxE "($package) installed" || missing="$missing $package"
 done
