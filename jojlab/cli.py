@@ -142,7 +142,7 @@ HEADINGS: dict[str, dict[str, str | Group]] = {
     "Is it safe": {"verify": VERIFY},
     "Choose settings, and keep a commit cheap": {
         "advise:advise": "Find the cheapest settings that keep a guarantee.",
-        "machine:cure": "Say how an app gets a WAL that does not grow: joj_wal, a VFS for SQLite.",
+        "machine:cure": "Say how an app gets cheap commits: joj_wal and joj_redo for SQLite.",
         "gate:gate": "Compare a run with budgets, and list what grew.",
     },
     "Devices, one or many": {"device": DEVICE, "fleet": FLEET},

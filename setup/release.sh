@@ -28,8 +28,11 @@ section Unreleased | grep -q . &&
 grep -q '^Source = ' pyproject.toml ||
 	echo "setup: the wheel's README has no links: [project.urls] has no Source" >&2
 
-libraries="vfs/build/joj_wal.so vfs/build/arm64/joj_wal.so"
-for file in joj-agent joj-agent-arm64 licences.txt $libraries; do
+cure=
+for file in joj_wal.so joj_redo.so joj-redo-leave; do
+	cure="$cure vfs/build/$file vfs/build/arm64/$file"
+done
+for file in joj-agent joj-agent-arm64 licences.txt $cure; do
 	.venv/bin/python -m zipfile -l dist/jojlab-*.whl | grep -q "^jojlab/data/$file " ||
 		fail "the wheel has no $file: make release"
 done

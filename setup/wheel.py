@@ -15,6 +15,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
+CURE = ("joj_wal*.so", "joj_redo*.so", "joj-redo-leave")
 # The folder is the same in the checkout and in jojlab/data.
 FILES = (
     "experiments/*/**/*",  # a case may need files beside its experiment.toml
@@ -35,12 +36,8 @@ FILES = (
     "kernel/memory_model/*",
     "kernel/user_mode/*",
     "setup/packages.txt",
-    # joj_redo is not for use yet.
-    "vfs/lower_*.[ch]",
-    "vfs/preload.c",
-    "vfs/wal_*.[ch]",
-    "vfs/build/joj_wal*.so",
-    "vfs/build/arm64/joj_wal*.so",
+    "vfs/*.[ch]",
+    *(f"vfs/{folder}/{name}" for folder in ("build", "build/arm64") for name in CURE),
 )
 AGENT = "x86_64-unknown-linux-gnu/release/joj-agent"
 ARM64_AGENT = "aarch64-unknown-linux-gnu/release/joj-agent"

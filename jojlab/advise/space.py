@@ -26,7 +26,7 @@ from jojlab.model.filesystems import (
 )
 from jojlab.model.hazards import Harm, Hazard, Observation
 from jojlab.model.workloads import workload_of
-from jojlab.model.workloads.sqlite import ROWS, SQLITE
+from jojlab.model.workloads.sqlite import ROLLBACK_MODES, ROWS, SQLITE
 
 # A choice: a value of each field that may be chosen, in the order of the space.
 Candidate = tuple[tuple[str, Value], ...]
@@ -46,7 +46,7 @@ _OF_SQLITE: Mapping[str, tuple[Value, ...]] = {
     "wal_autocheckpoint_pages": (100, 1000, 4000),
     "locking_mode": ("normal", "exclusive"),
     "checkpoint_when_closed": ("on", "off"),
-    "vfs": ("none", "wal"),
+    "vfs": ("none", "wal", "redo"),
 }
 MAIN = "main"
 # Rows that one transaction may change where they may wait for one another.
@@ -189,7 +189,21 @@ class Space:
         batch = settings["batch_atomic_write"] == "on" and (
             is_wal or settings["journal_mode"] == "off"
         )
-        return idle or batch or (settings["vfs"] == "wal" and not is_wal)
+        return idle or batch or self._is_idle_vfs(settings)
+
+    def _is_idle_vfs(self, settings: Mapping[str, Value]) -> bool:
+        """Return whether another VFS than the present one changes nothing, or gives what a lesser
+        change does: one database in a WAL that does not grow costs as little as in a redo log
+        (joj run cure), and any SQLite opens it.
+        """
+        vfs, mode = settings["vfs"], settings["journal_mode"]
+        if vfs == self.present["vfs"]:
+            return False
+        may_be_wal = "wal" in self.values.get("journal_mode", ())
+        return (vfs == "wal" and mode != "wal") or (
+            vfs == "redo"
+            and (mode not in ROLLBACK_MODES or (may_be_wal and len(self.schemas) == 1))
+        )
 
 
 def space(

@@ -107,10 +107,11 @@ def cache(empty: bool, as_json: bool) -> None:
 @command()
 @flag("--path", "Only print the folder of the libraries.")
 def cure(path: bool) -> None:
-    """Say how an app gets a WAL that does not grow: joj_wal, a VFS for SQLite.
+    """Say how an app gets cheap commits: joj_wal and joj_redo for SQLite.
 
-    It changes no journal mode and no file format. docs/cure.md says what it changes, and when not
-    to use it.
+    joj_wal keeps a WAL from growing, and changes no file format. joj_redo, for trial, commits over
+    several databases by one flush; SQLite without it refuses a database whose process died. Neither
+    changes the journal mode. docs/cure.md says what they change, and when not to use them.
 
     \b
     Examples:
@@ -122,8 +123,12 @@ def cure(path: bool) -> None:
     if path:
         print(folder)
         return
-    print(f"{folder}/joj_wal.so          for a SQLite that loads extensions")
-    print(f"{folder}/joj_wal_preload.so  LD_PRELOAD for a program that one cannot change")
+    print("For one database in WAL mode, joj_wal: a WAL that does not grow.")
+    print("For several databases with rollback journals, joj_redo: one flush for all. For trial.")
+    print(f"They are in {folder}:")
+    print("  joj_wal.so, joj_redo.so                  for a SQLite that loads extensions")
+    print("  joj_wal_preload.so, joj_redo_preload.so  LD_PRELOAD for a program as it is")
+    print("  joj-redo-leave FILE...                   gives databases back to plain SQLite")
 
 
 @command()

@@ -28,8 +28,8 @@ def settings_label(settings: Mapping[str, Value]) -> str:
         words.append("exclusive")
     if _has_frames_when_closed(settings):
         words.append("no checkpoint when closed")
-    if settings.get("vfs") == "wal":
-        words.append("vfs=wal")
+    if settings.get("vfs", "none") != "none":
+        words.append(f"vfs={settings['vfs']}")
     if "page_size_bytes" in settings:
         words.append(f"pages of {text.size(int(settings['page_size_bytes']))}")
     if settings.get("journal_mode") == "wal":
@@ -62,9 +62,9 @@ def _has_frames_when_closed(settings: Mapping[str, Value]) -> bool:
 
 
 def _vfs_lines(settings: Mapping[str, Value]) -> Iterator[str]:
-    if settings.get("vfs") == "wal":
+    if (vfs := settings.get("vfs", "none")) != "none":
         yield "# the app keeps its code; docs/cure.md has the lines for C, Rust, Go and others"
-        yield "LD_PRELOAD=$(joj cure --path)/joj_wal_preload.so APP"
+        yield f"LD_PRELOAD=$(joj cure --path)/joj_{vfs}_preload.so APP"
 
 
 def _database_lines(
@@ -185,6 +185,12 @@ def concessions(
                 found.append("a SQLite that is built with fdatasync; a file's times may be old")
             case "vfs" if new == "wal":
                 found.append("a library in the app's process; the WAL stays, of up to 4 MiB")
+            case "vfs" if new == "redo":
+                found += [
+                    "a library in the app's process, for trial; a log of 4 MiB in each folder",
+                    "SQLite without it refuses a database whose process died, until joj-redo-leave "
+                    "or an app with the library has opened it",
+                ]
             case "batch_atomic_write" if new == "on":
                 found.append("a SQLite that is built with batch atomic writes")
             case "statements" if int(new) > int(own):

@@ -6,6 +6,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -138,6 +139,22 @@ def test_the_vfs_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:
     assert told == ["a library in the app's process; the WAL stays, of up to 4 MiB"]
     of_truncate = app_choice(journal_mode="truncate")
     assert not of_truncate.can_run(of_truncate.change_field(of_truncate.own, "vfs", "wal"))
+
+
+def test_a_redo_log_is_tried_for_several_databases_or_where_a_wal_is_none() -> None:
+    found = app_choice(journal_mode="truncate", databases=3)
+    candidate = found.change_field(found.own, "vfs", "redo")
+    assert found.can_run(candidate)
+    assert found.is_allowed(candidate)
+    assert "LD_PRELOAD=$(joj cure --path)/joj_redo_preload.so APP" in lines_of(candidate, found)
+    price = concessions(found.settings(candidate), found.differences(candidate))
+    assert any("refuses a database whose process died" in each for each in price)
+    in_wal = found.change_field(candidate, "journal_mode", "wal")
+    assert not found.can_run(in_wal)
+    of_one = app_choice(journal_mode="truncate")
+    assert not of_one.can_run(of_one.change_field(of_one.own, "vfs", "redo"))
+    of_fixed = replace(of_one, values={**of_one.values, "journal_mode": ("truncate",)})
+    assert of_fixed.can_run(of_fixed.change_field(of_fixed.own, "vfs", "redo"))
 
 
 def test_a_closing_without_a_checkpoint_is_tried_with_a_wal_alone_and_named_with_its_line() -> None:

@@ -132,7 +132,29 @@ def test_the_cure_is_loaded_from_where_it_says(
     subprocess.run(["sqlite3", ":memory:", *load, statements], cwd=tmp_path, check=True)
     assert (tmp_path / "app.db-wal").stat().st_size == 64 << 10
     sources = {path.name for path in (Path(folder).parent).glob("*.c")}
-    assert {"lower_vfs.c", "wal_vfs.c"} <= sources
+    assert {"lower_vfs.c", "wal_vfs.c", "redo_vfs.c"} <= sources
+
+
+def test_several_databases_share_a_log_and_go_back_to_plain_sqlite(
+    installed_wheel: InstalledWheel, tmp_path: Path
+) -> None:
+    folder = installed_wheel.run("joj", "cure", "--path", folder=tmp_path).stdout.strip()
+    preload = f"LD_PRELOAD={folder}/joj_redo_preload.so"
+    # It ends without closing them.
+    program = """
+import os, sqlite3
+db = sqlite3.connect("one.db", isolation_level=None)
+db.executescript("ATTACH 'two.db' AS two; BEGIN; CREATE TABLE t(x); CREATE TABLE two.u(x); COMMIT")
+os._exit(0)
+"""
+    subprocess.run(
+        ["/usr/bin/env", preload, "/usr/bin/python3", "-c", program], cwd=tmp_path, check=True
+    )
+    query = ["sqlite3", "two.db", "SELECT name FROM sqlite_schema"]
+    refusal = subprocess.run(query, cwd=tmp_path, capture_output=True, text=True)
+    assert "file is not a database" in refusal.stderr
+    subprocess.run([f"{folder}/joj-redo-leave", "one.db", "two.db"], cwd=tmp_path, check=True)
+    assert subprocess.run(query, cwd=tmp_path, capture_output=True, text=True).stdout == "u\n"
 
 
 def test_an_experiment_is_run_by_its_name(installed_wheel: InstalledWheel, tmp_path: Path) -> None:
