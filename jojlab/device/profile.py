@@ -293,6 +293,11 @@ def _check_together(where: str, model: Mapping[str, int]) -> None:
         raise wrong("cache_bytes", "give 0 (no cache) or at least program_unit_bytes")
     if 0 < model["mapping_cache_bytes"] < SLOT_BYTES:
         raise wrong("mapping_cache_bytes", f"give 0 (the whole table) or at least {SLOT_BYTES}")
+    atomic = model["atomic_write_bytes"]
+    if atomic & (atomic - 1) or 0 < atomic < SLOT_BYTES:
+        raise wrong(
+            "atomic_write_bytes", f"give 0 (none) or a power of two of at least {SLOT_BYTES}"
+        )
     if model["slc_buffer_bytes"] > model["capacity_bytes"]:
         raise wrong("slc_buffer_bytes", "give no more than capacity_bytes")
     if model["slc_buffer_bytes"] and not model["slc_program_ns"]:

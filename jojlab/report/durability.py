@@ -26,7 +26,7 @@ from jojlab.trace.power_cuts import (
 NOT_TESTED = "not tested"
 
 _HARMS = {
-    "torn": "can split a transaction",
+    "torn": "can split {}",
     "corrupt": "can corrupt",
     "unmountable": "can leave the filesystem unmountable",
 }
@@ -45,6 +45,8 @@ _CONTRADICTIONS = {
     # A warning says "may": that nothing was seen refutes no warning.
     Contradiction.UNSEEN: "not confirmed: the manuals warn, but no harm was seen in these states",
 }
+# The disks of a case, each by the field that has its profile.
+_DISKS = ("device", "journal_device")
 _MOST_CAUSES, _MOST_SLOTS = 5, 3
 # What counts of states say, and what they do not.
 SHARES = (
@@ -67,6 +69,7 @@ _AFTER_BOOT = {
 _OF_EVERY_SETTING = "every setting on this filesystem and device risks it"
 UNREADABLE_TEARS = "torn slots unreadable until they are written"
 EARLY_ERASE = "slots lost that garbage collection moved out of erased rows"
+TORN_ATOMIC_WRITES = "which the device tears all the same"
 _OWN_WORK = "a reset in the middle of garbage collection"
 # What no state of a model has, whatever its device.
 NOT_MODELLED = (
@@ -184,31 +187,53 @@ def verdict_sentence(case: CaseSummary) -> str:
 def model(result: Durability) -> str:
     """Return in a few words what can happen in the model that the states are of."""
     known = result.model
-    caches, fua, lies, torn = (
-        _each(known.get(name)) for name in ("volatile_cache", "fua", "flush_lies", "torn_bytes")
-    )
-    several = max(int(str(each or 1)) for each in _each(known.get("torn_slots_max")))
-    stale = max(int(str(each or 0)) for each in _each(known.get("stale_mapping_flushes")))
+    count = max(len(_each(value)) for value in known.values()) if known else 1
+    disks = [_disk_words(_disk_model(known, place)) for place in range(count)]
+    if len(set(disks)) > 1:
+        disks = [f"{name}: {words}" for name, words in zip(_DISKS, disks, strict=False)]
     fsck = known.get("fsck")
     words = [
-        "volatile cache" if any(caches) else "no volatile cache",
-        ("FUA" if any(fua) else "no FUA") if any(caches) else "",
-        "flushes that do nothing" if any(lies) else "",
-        *dict.fromkeys(_tear_words(each) for each in torn if not known.get("torn_pages")),
-        f"up to {several} slots torn at once" if several > 1 and 512 in torn else "",
-        UNREADABLE_TEARS if any(_each(known.get("unreadable_tears"))) else "",
-        f"mapping stale by up to {text.integer(stale, 'flush', 'flushes')}" if stale else "",
-        EARLY_ERASE if any(_each(known.get("early_erase"))) else "",
-        "torn pages of NAND, which cannot be read" if known.get("torn_pages") else "",
+        "; ".join(dict.fromkeys(disks)),
         "second cuts during recovery" if known.get("second_cuts") else "no second cuts",
         f"fsck of {fsck}" if fsck and not str(fsck).startswith("none") else "no fsck",
     ]
-    return f"[{', '.join(filter(None, words))}]"
+    return f"[{', '.join(words)}]"
+
+
+def _disk_words(facts: Mapping[str, object]) -> str:
+    """Return what can happen on one disk."""
+    has_cache, is_nand = bool(facts.get("volatile_cache")), bool(facts.get("torn_pages"))
+    may_tear = facts.get("torn_bytes") == 512 and not is_nand
+    several, stale, atomic = (
+        int(str(facts.get(name) or 0))
+        for name in ("torn_slots_max", "stale_mapping_flushes", "atomic_write_bytes")
+    )
+    words = [
+        "volatile cache" if has_cache else "no volatile cache",
+        ("FUA" if facts.get("fua") else "no FUA") if has_cache else "",
+        "flushes that do nothing" if facts.get("flush_lies") else "",
+        "" if is_nand else _tear_words(facts.get("torn_bytes")),
+        f"up to {several} slots torn at once" if several > 1 and may_tear else "",
+        UNREADABLE_TEARS if facts.get("unreadable_tears") and may_tear else "",
+        f"atomic writes of up to {text.size(atomic)}" if atomic else "",
+        TORN_ATOMIC_WRITES if atomic and facts.get("torn_atomic_writes") else "",
+        f"mapping stale by up to {text.integer(stale, 'flush', 'flushes')}" if stale else "",
+        EARLY_ERASE if facts.get("early_erase") else "",
+        "torn pages of NAND, which cannot be read" if is_nand else "",
+    ]
+    return ", ".join(filter(None, words))
+
+
+def _disk_model(facts: Mapping[str, object], place: int) -> Mapping[str, object]:
+    """Return what a model says of one disk."""
+    return {
+        name: value[place] if isinstance(value, list) else value for name, value in facts.items()
+    }
 
 
 def _has_faulty_device(result: Durability) -> bool:
     """Return whether a profile of the case has a device that breaks what a flush promises."""
-    faults = ("flush_lies", "stale_mapping_flushes", "early_erase")
+    faults = ("flush_lies", "stale_mapping_flushes", "early_erase", "torn_atomic_writes")
     return any(any(_each(result.model.get(name))) for name in faults)
 
 
@@ -419,7 +444,8 @@ def summarise_durability(cases: Sequence[CaseSummary]) -> str:
 def _harm(case: CaseSummary, result: Durability) -> str:
     """Return the worst harm that was seen, in a few words."""
     if result.worst_outcome != "lost":
-        return _HARMS[result.worst_outcome]
+        whole = "a transaction" if _commit(case) == "commit" else "an operation"
+        return _HARMS[result.worst_outcome].format(whole)
     if not result.most_lost:
         return f"loses what {'was acknowledged' if case.has_own_check else 'had been promised'}"
     what = _commit(case)

@@ -81,9 +81,12 @@ def test_an_untested_case_says_that_it_was_not_tested() -> None:
 def test_the_verdict_names_the_modelled_cache_and_tears() -> None:
     told = {"volatile_cache": [True, False], "fua": [True, False], "torn_bytes": [4096, 512]}
     assert (
-        "[volatile cache, FUA, slots of 4 KiB kept whole, writes torn at 512 bytes, "
-        "no second cuts, no fsck]"
+        "[device: volatile cache, FUA, slots of 4 KiB kept whole; journal_device: no volatile "
+        "cache, writes torn at 512 bytes, no second cuts, no fsck]"
     ) in verdict_sentence(case(states(harmless=4), model=told))
+    alike = {"volatile_cache": [True, True], "fua": [True, True], "torn_bytes": [512, 512]}
+    words = "[volatile cache, FUA, writes torn at 512 bytes, no second cuts, no fsck]"
+    assert words in verdict_sentence(case(states(harmless=4), model=alike))
     nand = {"volatile_cache": False, "torn_bytes": 512, "torn_pages": True}
     words = "[no volatile cache, torn pages of NAND, which cannot be read, no second cuts, no fsck]"
     assert words in verdict_sentence(case(states(harmless=4), model=nand))
@@ -105,6 +108,17 @@ def test_torn_slots_that_cannot_be_read_are_part_of_the_model() -> None:
     assert words in verdict_sentence(judged)
     assert judged.durability
     assert "other sectors that cannot be read" in model_limits(judged, judged.durability)
+
+
+def test_atomic_writes_are_part_of_the_model() -> None:
+    told = {"volatile_cache": True, "torn_bytes": 512, "atomic_write_bytes": 16384}
+    words = "writes torn at 512 bytes, atomic writes of up to 16 KiB"
+    assert f"{words}, no second" in verdict_sentence(case(states(harmless=4), model=told))
+    torn = case([state(1, outcome="torn")], model={**told, "torn_atomic_writes": True})
+    assert f"{words}, which the device tears all the same" in verdict_sentence(torn)
+    assert short_lines([torn])[1].endswith("; the manuals take the device for sound.")
+    none = case(states(harmless=4), model={**told, "atomic_write_bytes": 0})
+    assert "atomic" not in verdict_sentence(none)
 
 
 def test_a_cut_of_the_devices_own_work_is_part_of_the_model() -> None:

@@ -9,12 +9,16 @@
 #include <linux/ktime.h>
 
 #include "command.h"
+#include "compat.h"
 #include "disk.h"
 #include "record.h"
 #include "room.h"
 
-bool flash_describe(struct request *rq, struct flash_request *request)
+bool flash_describe(struct request *rq, struct flash_command *command)
 {
+	struct flash_request *request = &command->request;
+
+	command->is_atomic = !!(rq->cmd_flags & REQ_ATOMIC);
 	request->fua = !!(rq->cmd_flags & REQ_FUA);
 	request->length_bytes = blk_rq_bytes(rq);
 	request->offset_bytes = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;

@@ -23,10 +23,11 @@ struct flash_command {
 	struct list_head entry;		/* of one with such a thread, as the next field */
 	u64 completion_ns;
 	blk_status_t status;
+	bool is_atomic;			/* a power cut shall leave all of it or nothing */
 };
 
 /* Describes a block request to the model; false for an operation that the device has not. */
-bool flash_describe(struct request *rq, struct flash_request *request);
+bool flash_describe(struct request *rq, struct flash_command *command);
 
 /* One more command is in flight. */
 void flash_count_begin(struct flash *flash);

@@ -86,11 +86,15 @@ static inline void flash_put_disk(struct gendisk *disk)
 struct flash_limits {
 	unsigned int physical_block_bytes;
 	unsigned int request_bytes_max;
+	unsigned int atomic_write_bytes;
 	bool is_volatile;
 	bool has_fua;
 };
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+/* A write of which a power cut leaves all or nothing: nobody asks for one yet. */
+#define REQ_ATOMIC 0
+
 static inline int flash_set_limits(struct request_queue *queue, const struct flash_limits *asked)
 {
 	blk_queue_logical_block_size(queue, SECTOR_SIZE);
@@ -118,6 +122,14 @@ static inline int flash_set_limits(struct request_queue *queue, const struct fla
 	limits.max_hw_discard_sectors = UINT_MAX >> SECTOR_SHIFT;
 	limits.max_write_zeroes_sectors = UINT_MAX >> SECTOR_SHIFT;
 	limits.discard_granularity = asked->physical_block_bytes;
+	if (asked->atomic_write_bytes) {
+		limits.atomic_write_hw_max = asked->atomic_write_bytes;
+		limits.atomic_write_hw_unit_min = SECTOR_SIZE;
+		limits.atomic_write_hw_unit_max = asked->atomic_write_bytes;
+#ifdef BLK_FEAT_ATOMIC_WRITES
+		limits.features |= BLK_FEAT_ATOMIC_WRITES;
+#endif
+	}
 	limits.features &= ~(BLK_FEAT_ROTATIONAL | BLK_FEAT_ADD_RANDOM);
 	if (asked->is_volatile)
 		limits.features |= BLK_FEAT_WRITE_CACHE | (asked->has_fua ? BLK_FEAT_FUA : 0);

@@ -46,7 +46,7 @@ static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_
 	struct flash_command *command = blk_mq_rq_to_pdu(data->rq);
 	struct flash *flash = data->rq->q->queuedata;
 
-	if (!flash_describe(data->rq, &command->request))
+	if (!flash_describe(data->rq, command))
 		return BLK_STS_NOTSUPP;
 	blk_mq_start_request(data->rq);
 	if (flash->course && flash_do_apart(command))
@@ -120,6 +120,7 @@ static int flash_tell_limits(struct request_queue *queue, const struct flash_con
 		/* Else every write is durable when it completes: nothing to flush or force. */
 		.is_volatile = flash_config_is_volatile(config),
 		.has_fua = flash_config_is_volatile(config) && config->fua,
+		.atomic_write_bytes = config->atomic_write_bytes,
 	};
 
 	return flash_set_limits(queue, &limits);

@@ -67,6 +67,7 @@ void flash_record_command(struct flash *flash, const struct flash_command *comma
 		goto overflow;
 	recorded->is_flush = request->operation == FLASH_FLUSH;
 	recorded->is_fua = request->fua;
+	recorded->is_atomic = command->is_atomic;
 	if (request->operation == FLASH_FLUSH ||
 	    !add_pieces(record, &flash->store, request, recorded))
 		return;

@@ -29,7 +29,8 @@ struct flash_recorded_request {
 	u32 piece_count;
 	u8 is_flush;
 	u8 is_fua;
-	u8 reserved[2];
+	u8 is_atomic;		/* the host asked for all of it or nothing */
+	u8 reserved;
 };
 
 /* What a request made of a slot. */

@@ -28,8 +28,10 @@ from tests.guest.jobs import run_case
 
 OPERATIONS = 37 + 5  # measured and warm-up
 RECORD_BYTES = 4096
+# Those of every kernel; tests/full/test_atomic_writes.py has the other.
+ON_ANY_KERNEL = [mode for mode in SYNC_MODES if mode != "rwf_atomic"]
 # The sync modes after which the record is on the device before the operation returns.
-WRITTEN_AT_ONCE = set(SYNC_MODES) - {"none", "mmap", "mmap_async"}
+WRITTEN_AT_ONCE = set(ON_ANY_KERNEL) - {"none", "mmap", "mmap_async"}
 # And of those the ones that make it durable, so that the device is flushed each time.
 FLUSHED = WRITTEN_AT_ONCE - {"o_direct", "sync_file_range"}
 # And of those the ones that make the file's times durable too, by a commit of the journal.
@@ -82,7 +84,7 @@ def test_every_sync_mode_writes_each_record_once(sync_modes: RunFolder) -> None:
         "WHERE phase = 'commit' GROUP BY case_id, block_type"
     )
     counts = {(row["case_id"], row["block_type"]): row["n"] for row in counted}
-    for mode in SYNC_MODES:
+    for mode in ON_ANY_KERNEL:
         phases = {phase: total for (case_id, phase), total in found.items() if case_id == mode}
         assert sum(phases.values()) == OPERATIONS * RECORD_BYTES, (mode, phases)
         at_once = 37 * RECORD_BYTES if mode in WRITTEN_AT_ONCE else 0
@@ -127,6 +129,14 @@ def test_every_change_of_names_is_complete(lab: Lab, tmp_path: Path) -> None:
     ):
         assert row["case_id"].split("-")[0] == row["kind"]
         assert row["n"] == 17
+
+
+def test_an_atomic_write_is_refused_by_a_kernel_that_knows_of_none(
+    cache: Cache, image: Image, tmp_path: Path
+) -> None:
+    record = real_case(workload="file-write", sync_mode="rwf_atomic")
+    with pytest.raises(UseError, match="by statx the file takes no atomic writes"):
+        run_case(cache, image, record, 0, tmp_path)
 
 
 def test_the_agent_refuses_a_file_larger_than_its_device_too(

@@ -38,7 +38,7 @@
 struct request {
 	uint64_t issue_ns, completion_ns, first_piece;
 	uint32_t piece_count;
-	uint8_t is_flush, is_fua, reserved[2];
+	uint8_t is_flush, is_fua, is_atomic, reserved;
 };
 
 struct piece {

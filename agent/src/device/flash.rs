@@ -163,6 +163,8 @@ pub struct RecordedRequest {
     pub piece_count: usize,
     pub is_flush: bool,
     pub is_fua: bool,
+    /// Whether the host asked that a power cut leave all of it or nothing (REQ_ATOMIC).
+    pub is_atomic: bool,
 }
 
 /// A request's change of one slot: hashes of the sectors that it wrote, a bit each in
@@ -230,6 +232,7 @@ fn read_requests(folder: &Path) -> Result<Vec<RecordedRequest>, FlashRecordError
             piece_count: usize::try_from(word(item, 3) & 0xffff_ffff).ok()?,
             is_flush: item[28] != 0,
             is_fua: item[29] != 0,
+            is_atomic: item[30] != 0,
         })
     })
 }
@@ -358,12 +361,13 @@ mod tests {
                 bytes.extend(each.to_ne_bytes());
             }
             bytes.extend(3_u32.to_ne_bytes());
-            bytes.extend([0, u8::from(number == 7), 0, 0]);
+            bytes.extend([0, u8::from(number == 7), u8::from(number == 9), 0]);
         }
         fs::write(folder.path().join("flash_record_requests"), bytes).unwrap();
         let found = read_requests(folder.path()).unwrap();
         assert_eq!(found.len(), 300);
         assert_eq!((found[7].issue_ns, found[7].first_piece, found[7].piece_count), (17, 21, 3));
         assert!(found[7].is_fua && !found[8].is_fua && !found[7].is_flush);
+        assert!(found[9].is_atomic && !found[8].is_atomic);
     }
 }

@@ -136,7 +136,8 @@ impl FileTask for ReadTask {
 
     fn close(self, performed: u64) -> Box<dyn FilesOfThread> {
         let Self { path, stream, .. } = self;
-        Box::new(Records { path, records: stream.limit, stream, performed })
+        let records = stream.limit;
+        Box::new(Records { path, records, stream, performed, is_atomic: false })
     }
 }
 

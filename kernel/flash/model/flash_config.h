@@ -54,6 +54,8 @@
 	P(unreadable_torn_slots,             0,             1) \
 	P(stale_mapping_flushes,             0,          1024) \
 	P(early_erase,                       0,             1) \
+	P(atomic_write_bytes,                0,        262144) \
+	P(atomic_write_lies,                 0,             1) \
 	P(flush_drains_queue,                0,             1) \
 	P(flush_tail_permille,               0,          1000) \
 	P(flush_tail_ns,                     0,    1000000000) \

@@ -44,6 +44,10 @@ struct flash_complaint flash_geometry_derive(const struct flash_config *config,
 			     "no more than capacity_bytes");
 	if (config->slc_buffer_bytes && !config->slc_program_ns)
 		return wrong("slc_program_ns", 0, "1 or more where there is an slc_buffer_bytes");
+	if (config->atomic_write_bytes & (config->atomic_write_bytes - 1) ||
+	    (config->atomic_write_bytes && config->atomic_write_bytes < FLASH_SLOT_BYTES))
+		return wrong("atomic_write_bytes", config->atomic_write_bytes,
+			     "0 (none) or a power of two of at least 4096");
 	geometry->dies = config->channels * config->dies_per_channel;
 	geometry->unit_slots = config->program_unit_bytes / FLASH_SLOT_BYTES;
 	geometry->row_units = geometry->dies * config->units_per_erase_block;

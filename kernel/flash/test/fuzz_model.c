@@ -51,6 +51,7 @@ static void fold(struct flash_config *config)
 	config->dies_per_channel = 1 + config->dies_per_channel % 4;
 	config->units_per_erase_block = 2 + config->units_per_erase_block % 6;
 	config->overwrite_percent %= 300;
+	config->atomic_write_bytes = 0;
 	config->slc_buffer_bytes %= config->capacity_bytes;
 	config->slc_program_ns += !config->slc_program_ns;
 }

@@ -271,6 +271,13 @@ static void mechanisms_that_cannot_be_are_refused(void)
 	CHECK(flash_model_check(&config).name == FLASH_NULL, ==, 1);
 	config.slc_program_ns = 0;
 	CHECK(flash_model_check(&config).name != FLASH_NULL, ==, 1);
+	config.slc_buffer_bytes = 0;
+	config.atomic_write_bytes = 16384;
+	CHECK(flash_model_check(&config).name == FLASH_NULL, ==, 1);
+	config.atomic_write_bytes = 12288;
+	CHECK(flash_model_check(&config).name != FLASH_NULL, ==, 1);
+	config.atomic_write_bytes = 2048;
+	CHECK(flash_model_check(&config).name != FLASH_NULL, ==, 1);
 }
 
 int main(void)

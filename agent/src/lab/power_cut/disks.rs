@@ -13,7 +13,8 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::json;
 
-use super::writes::{DiskContents, DurabilityModel, WrittenRun};
+use super::durability::DurabilityModel;
+use super::writes::{DiskContents, WrittenRun};
 use crate::device::disk::Disk;
 use crate::device::flash::{self, FlashRecordError, RecordCommand, SECTORS, SLOT_BYTES};
 use crate::device::flash_states::{ChosenSlot, SlotBatch, SlotContents, StateFiles, UNREADABLE};

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::disks::{MOST_PAGES, until_free};
+use super::durability::DurabilityModel;
 use super::states::State;
-use super::writes::DurabilityModel;
 use crate::device::disk::Disk;
 use crate::device::flash::{self, DiskRecord, RecordCommand, RecordedPiece, SECTORS, SLOT_BYTES};
 use crate::device::flash_states::{ChosenSlot, SlotBatch, SlotContents, StateFiles};

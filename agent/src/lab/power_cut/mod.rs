@@ -3,11 +3,14 @@
 //! the filesystem, and has the workload compare what is there with what had been acknowledged.
 //! Produces power_cuts.json in the output directory, with a row for each state.
 //!
-//! writes -> walk -> states: which states there are, without a disk; disks: puts the disks into
-//! them; judge: what is found there; shrink -> smallest: the least that a cut must take for a harm;
-//! handed_run: has them judged in User Mode Linux, which runs at the processor's own speed.
+//! durability, writes -> choice, walk -> states: which states there are, without a disk;
+//! disks: puts the disks into them; judge: what is found there; shrink -> smallest: the least that
+//! a cut must take for a harm; handed_run: has them judged in User Mode Linux, which runs at the
+//! processor's own speed.
 
+mod choice;
 mod disks;
+mod durability;
 mod handed_run;
 mod judge;
 mod shrink;
@@ -37,14 +40,16 @@ use crate::tables::rows::Transaction;
 use crate::workload;
 use crate::workload::kind::ClosedWorkload;
 use crate::workload::power_cut::{CutFindings, CutMoment, CutOutcome, FaultFindings};
+use choice::{Choice, StateKind};
 use disks::CutDisks;
+use durability::DurabilityModel;
 use handed_run::HandedRun;
 use judge::{BootFindings, Judge, Judgement};
 use shrink::damages;
 use smallest::{HarmfulState, Shrinker, SmallestCut};
 use states::{Chooser, PromiseTimes, State, States, draw_second};
-use walk::{Choice, StateKind, Walk};
-use writes::{DiskContents, DurabilityModel, WrittenRun};
+use walk::Walk;
+use writes::{DiskContents, WrittenRun};
 
 /// Judges states of a case's run; its tables in `output` become their hashes.
 ///
@@ -538,6 +543,8 @@ impl Answer<'_> {
             "torn_slots_max": each(|promise| promise.torn_slots_max.into()),
             "unreadable_tears": each(|promise| promise.has_unreadable_tears.into()),
             "stale_mapping_flushes": each(|promise| promise.stale_mapping_flushes.into()),
+            "atomic_write_bytes": each(|promise| promise.atomic_write_bytes.into()),
+            "torn_atomic_writes": each(|promise| promise.tears_atomic_writes.into()),
             "early_erase": each(|promise| promise.erases_early.into()),
             "torn_pages": self.case.case.filesystem.is_on_raw_nand(),
             "second_cuts": true,

@@ -7,11 +7,12 @@ use std::collections::hash_map::Entry;
 
 use serde::Serialize;
 
+use super::choice::Choice;
 use super::disks::CutDisks;
 use super::judge::Judge;
 use super::shrink::{PieceDamage, damages, shrink, survivors};
 use super::states::State;
-use super::walk::{Choice, Walk};
+use super::walk::Walk;
 use super::writes::{DiskContents, WrittenRun};
 use crate::device::flash::SLOT_BYTES;
 use crate::lab::owners::{Owners, SlotOwner};
@@ -186,7 +187,9 @@ impl<'a> Shrinker<'a> {
         let all = damages(&walk.survivors(choice));
         let mut left = limit;
         let key = |walk: &mut Walk, damages: &[PieceDamage]| {
-            let contents = walk.contents_with(&survivors(damages, count));
+            let mut survivors = survivors(damages, count);
+            walk.take_whole(&mut survivors);
+            let contents = walk.contents_with(&survivors);
             ((contents.hash ^ salt, harm.state.promises), contents)
         };
         let found = shrink(&all, hints, |damages| {
@@ -208,7 +211,9 @@ impl<'a> Shrinker<'a> {
         }
         let (key, _) = key(walk, &found.damages);
         let message = self.known.get(&key).map(|(_, message)| message.clone()).unwrap_or_default();
-        Ok(Some((found.damages, found.is_minimal, message)))
+        let mut survivors = survivors(&found.damages, count);
+        walk.take_whole(&mut survivors);
+        Ok(Some((damages(&survivors), found.is_minimal, message)))
     }
 
     /// Return the last flush of the run that made a write durable before a cut.

@@ -13,7 +13,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::walk::Walk;
-use crate::lab::power_cut::walk::Choice;
+use crate::lab::power_cut::choice::Choice;
 use crate::lab::power_cut::writes::WrittenRun;
 use crate::tables::rows::Transaction;
 

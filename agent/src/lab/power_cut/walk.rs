@@ -3,138 +3,12 @@
 //! or none. Of a device whose mapping a cut may leave stale, a draw may take what was durable too.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
-use serde::{Deserialize, Serialize};
 
+use super::choice::{Choice, OpenPieces, StateKind, UncertainRequest};
 use super::writes::{DiskContents, ReplacedContent, WHOLE, WrittenRequest, WrittenRun};
-use crate::device::flash::SECTORS;
-use crate::record::words;
-
-words! {
-    /// The ways in which a state is chosen.
-    StateKind {
-        BoundaryNone = "boundary-none", BoundaryAll = "boundary-all", DropOne = "drop-one",
-        Prefix = "prefix", Subset = "subset", Torn = "torn", StaleMapping = "stale-mapping",
-        Second = "second",
-    }
-}
-
-impl StateKind {
-    /// Return whether it is all or nothing of what was not durable.
-    pub fn is_boundary(self) -> bool {
-        matches!(self, Self::BoundaryNone | Self::BoundaryAll)
-    }
-}
-
-/// The choice of the pieces that survive; the same for the same seed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
-    pub kind: StateKind,
-    pub seed: u64,
-}
-
-/// A request that is not durable at a moment.
-#[derive(Debug, Clone, Copy)]
-pub struct UncertainRequest {
-    pub piece_count: usize,
-    /// The most slots of its disk of which the cut may leave some sectors and take others; none
-    /// where it keeps slots whole.
-    pub torn_slots_max: usize,
-}
-
-/// The pieces that are not durable at a moment.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenPieces<'a>(pub &'a [UncertainRequest]);
-
-impl OpenPieces<'_> {
-    fn pieces(&self) -> usize {
-        self.0.iter().map(|request| request.piece_count).sum()
-    }
-
-    /// Return the places of the pieces of one request.
-    fn places(&self, number: usize) -> Range<usize> {
-        let begin = OpenPieces(&self.0[..number]).pieces();
-        begin..begin + self.0[number].piece_count
-    }
-
-    /// Return the places of the pieces that may be torn.
-    fn tearable(&self) -> Vec<usize> {
-        let requests = (0..self.0.len()).filter(|number| self.0[*number].torn_slots_max > 0);
-        requests.flat_map(|number| self.places(number)).collect()
-    }
-
-    /// Return how many of them one cut may tear.
-    fn torn_slots_max(&self) -> usize {
-        self.0.iter().map(|request| request.torn_slots_max).max().unwrap_or(0)
-    }
-}
-
-impl Choice {
-    pub const NONE: Self = Self { kind: StateKind::BoundaryNone, seed: 0 };
-    pub const ALL: Self = Self { kind: StateKind::BoundaryAll, seed: 0 };
-
-    /// Draw one of the kinds that are no boundaries.
-    pub fn draw(random: &mut ChaCha8Rng) -> Self {
-        let kind = match random.next_u64() % 10 {
-            0..3 => StateKind::DropOne,
-            3..5 => StateKind::Prefix,
-            5 => StateKind::Torn,
-            _ => StateKind::Subset,
-        };
-        Self { kind, seed: random.next_u64() }
-    }
-
-    /// Return the surviving sectors of each open piece, in order: bit n is sector n.
-    pub fn survivors(self, open: OpenPieces) -> Vec<u8> {
-        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
-        let mut below = |limit: usize| {
-            usize::try_from(random.next_u64() % limit.max(1) as u64).expect("below a usize")
-        };
-        let count = open.pieces();
-        match self.kind {
-            StateKind::BoundaryNone | StateKind::Second => vec![0; count],
-            StateKind::BoundaryAll | StateKind::StaleMapping => vec![WHOLE; count],
-            StateKind::DropOne => {
-                let mut kept = vec![WHOLE; count];
-                if below(2) == 0 && !open.0.is_empty() {
-                    kept[open.places(below(open.0.len()))].fill(0);
-                } else if count > 0 {
-                    kept[below(count)] = 0;
-                }
-                kept
-            }
-            StateKind::Prefix => {
-                let length = below(count + 1);
-                (0..count).map(|place| if place < length { WHOLE } else { 0 }).collect()
-            }
-            StateKind::Subset | StateKind::Torn => {
-                // Few, half and most survive equally often.
-                let share = 1 + below(7);
-                let mut survivors: Vec<u8> =
-                    (0..count).map(|_| if below(8) < share { WHOLE } else { 0 }).collect();
-                let mut whole = match self.kind {
-                    StateKind::Torn => open.tearable(),
-                    _ => Vec::new(),
-                };
-                let most = open.torn_slots_max().min(whole.len());
-                let count = if most > 1 { 1 + below(most) } else { most };
-                for _ in 0..count {
-                    let place = whole.swap_remove(below(whole.len()));
-                    // What is programmed in order leaves a beginning.
-                    let sectors = match below(2) {
-                        0 => (1 << (1 + below(SECTORS - 1))) - 1,
-                        _ => 1 + below((1 << SECTORS) - 2),
-                    };
-                    survivors[place] = u8::try_from(sectors).expect("a byte");
-                }
-                survivors
-            }
-        }
-    }
-}
 
 /// The disks at one moment of the run: what is durable, and what is open.
 pub struct Walk<'a> {
@@ -289,7 +163,20 @@ impl<'a> Walk<'a> {
         if choice.kind == StateKind::StaleMapping {
             self.take_stale(choice.seed, &mut survivors);
         }
+        self.take_whole(&mut survivors);
         survivors
+    }
+
+    /// Takes from the survivors the rest of each request that a cut leaves whole or not at all, and
+    /// of which it took something.
+    pub fn take_whole(&self, mut survivors: &mut [u8]) {
+        for request in self.unsafe_requests().iter().filter(|it| self.may_lose(it)) {
+            let (own, rest) = survivors.split_at_mut(request.pieces.len());
+            if request.is_whole && own.iter().any(|sectors| *sectors != WHOLE) {
+                own.fill(0);
+            }
+            survivors = rest;
+        }
     }
 
     /// Return the places in `WrittenRun::pieces` of those that a cut now may lose, with the issue
@@ -346,53 +233,11 @@ mod tests {
     use super::*;
     use crate::device::flash::RecordedMove;
     use crate::device::flash_states::UNREADABLE;
-    use crate::lab::power_cut::writes::DurabilityModel;
-    use crate::lab::power_cut::writes::tests::{CACHED, record_of, written_run};
+    use crate::lab::power_cut::durability::DurabilityModel;
+    use crate::lab::power_cut::durability::tests::CACHED;
+    use crate::lab::power_cut::writes::tests::{record_of, written_run};
     use proptest::prelude::*;
-    use std::collections::{BTreeSet, HashSet};
-
-    const REQUESTS: [UncertainRequest; 3] = [
-        UncertainRequest { piece_count: 1, torn_slots_max: 0 },
-        UncertainRequest { piece_count: 4, torn_slots_max: 0 },
-        UncertainRequest { piece_count: 2, torn_slots_max: 1 },
-    ];
-    const OPEN: OpenPieces = OpenPieces(&REQUESTS);
-
-    fn survivors(kind: StateKind, seed: u64) -> Vec<u8> {
-        Choice { kind, seed }.survivors(OPEN)
-    }
-
-    #[test]
-    fn all_none_and_a_fresh_draw_for_each_seed() {
-        assert_eq!(Choice::ALL.survivors(OPEN), [WHOLE; 7]);
-        assert_eq!(Choice::NONE.survivors(OPEN), [0; 7]);
-        let subsets: HashSet<_> = (0..400).map(|seed| survivors(StateKind::Subset, seed)).collect();
-        assert!(subsets.len() > 100, "{}", subsets.len());
-        assert_eq!(survivors(StateKind::Subset, 3), survivors(StateKind::Subset, 3));
-    }
-
-    proptest! {
-        #[test]
-        fn each_kind_is_what_its_word_says(seed in any::<u64>()) {
-            let dropped = survivors(StateKind::DropOne, seed).iter().filter(|it| **it == 0).count();
-            prop_assert!([1, 2, 4].contains(&dropped));
-            let prefix = survivors(StateKind::Prefix, seed);
-            prop_assert!(prefix.is_sorted_by(|one, next| one >= next));
-            let torn = survivors(StateKind::Torn, seed);
-            let is_torn = |sectors: &u8| ![0, WHOLE].contains(sectors);
-            prop_assert_eq!(torn.iter().filter(|it| is_torn(it)).count(), 1);
-            prop_assert!(torn[5..].iter().any(is_torn), "only what may be torn");
-            let subset = survivors(StateKind::Subset, seed);
-            prop_assert!(subset.iter().all(|it| [0, WHOLE].contains(it)));
-        }
-
-        #[test]
-        fn nothing_open_leaves_nothing_to_choose(seed in any::<u64>()) {
-            let mut random = ChaCha8Rng::seed_from_u64(seed);
-            let choice = Choice::draw(&mut random);
-            prop_assert!(choice.survivors(OpenPieces(&[])).is_empty());
-        }
-    }
+    use std::collections::BTreeSet;
 
     /// Slot 1 is written, flushed, written again and again; slot 2 once.
     fn run() -> WrittenRun {
@@ -421,24 +266,6 @@ mod tests {
         assert_eq!(slots(70, Choice::NONE), [1, 0]);
         assert_eq!(slots(70, Choice::ALL), [4, 3]);
         assert_eq!(slots(57, Choice::ALL), [2, 3]);
-    }
-
-    #[test]
-    fn several_slots_are_torn_where_the_device_may_and_half_of_them_are_beginnings() {
-        let requests = [UncertainRequest { piece_count: 9, torn_slots_max: 3 }];
-        let mut counts = [0; 4];
-        let (mut beginnings, mut all) = (0, 0);
-        for seed in 0..600 {
-            let choice = Choice { kind: StateKind::Torn, seed };
-            let survivors = choice.survivors(OpenPieces(&requests));
-            let torn: Vec<u8> =
-                survivors.into_iter().filter(|it| ![0, WHOLE].contains(it)).collect();
-            counts[torn.len()] += 1;
-            all += torn.len();
-            beginnings += torn.iter().filter(|it| (**it + 1).is_power_of_two()).count();
-        }
-        assert!(counts[0] == 0 && counts[1..].iter().all(|count| *count > 150), "{counts:?}");
-        assert!((45..62).contains(&(beginnings * 100 / all)), "{beginnings} of {all}");
     }
 
     /// Slots that torn draws at a moment leave mixed, and of which pieces; 0 is what was before.
@@ -487,6 +314,36 @@ mod tests {
         for at_ns in [15, 25] {
             assert_eq!(torn_slots(&run, at_ns), of_second, "{at_ns}");
         }
+    }
+
+    /// The slots that draws leave of one request of three of them: which are new.
+    fn parts_of_one(disk: DurabilityModel) -> BTreeSet<[bool; 3]> {
+        let (_, mut record) = record_of(disk, &[1, 2, 3].map(|slot| (Some(slot), 10, 20, 5)));
+        record.requests.truncate(1);
+        record.requests[0].piece_count = 3;
+        record.requests[0].is_atomic = true;
+        let run = WrittenRun::from_records(vec![(disk, record)]);
+        let mut walk = Walk::new(&run);
+        walk.go_to(15);
+        let mut random = ChaCha8Rng::seed_from_u64(7);
+        let mut found = BTreeSet::new();
+        for _ in 0..400 {
+            let choice = walk.possible(Choice::draw(&mut random));
+            let slots = walk.contents(choice).slots;
+            let is_torn = slots.iter().any(|sectors| sectors.iter().any(|it| *it != sectors[0]));
+            assert_eq!(is_torn, choice.kind == StateKind::Torn);
+            assert!(disk.tears_atomic_writes || !is_torn);
+            found.insert(std::array::from_fn(|slot| slots[slot][0] != 0));
+        }
+        found
+    }
+
+    #[test]
+    fn an_atomic_write_survives_whole_or_not_at_all_unless_the_device_tears_it() {
+        let whole = BTreeSet::from([[false; 3], [true; 3]]);
+        assert_eq!(parts_of_one(CACHED), whole);
+        let torn = parts_of_one(DurabilityModel { tears_atomic_writes: true, ..CACHED });
+        assert_eq!(torn.len(), 8);
     }
 
     #[test]

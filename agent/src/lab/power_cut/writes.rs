@@ -1,98 +1,17 @@
 //! The writes to the disks of a run, and from when on a power cut takes them no more: reads the
 //! records of the disks and the durability model of each; makes one list of requests in the order
 //! of issue. The contents of the disks in one state are numbers of pieces, with a hash of all.
-//!
-//! A device with a volatile cache owes the host what a flush that completed before the cut found
-//! completed, and completed FUA writes (JESD84-B51, 6.6.34; Documentation/block/
-//! writeback_cache_control.rst). One without owes every completed write. One that lies about
-//! flushes owes nothing. What a cut in the middle of the device's own work takes beyond that, the
-//! profile says: `stale_mapping_flushes`, `early_erase` (devices/README.md).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::device::flash::{
-    self, DiskRecord, RecordedMove, RecordedPiece, RecordedRequest, SECTORS,
-};
+use super::durability::{DurabilityModel, NEVER_NS};
+use crate::device::flash::{DiskRecord, RecordedMove, RecordedPiece, RecordedRequest, SECTORS};
 use crate::device::flash_states::UNREADABLE;
-use crate::record::DeviceModel;
 
-/// The time of a write that nothing makes durable.
-pub const NEVER_NS: i64 = i64::MAX;
-/// Bytes of a slot of the record.
-const SLOT_BYTES: i64 = flash::SLOT_BYTES as i64;
 /// Slots whose places one part of a device's mapping table holds: 4 bytes each, in 4 KiB
 /// (kernel/flash/model/mapping.h).
 const MAPPING_PART_SLOTS: u64 = 1024;
-
-/// The rules by which a disk keeps what it has completed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DurabilityModel {
-    pub is_volatile: bool,
-    pub has_fua: bool,
-    pub lies_about_flushes: bool,
-    /// Bytes that a power cut leaves whole or not at all, of a write that is not durable: whether
-    /// it is under way, or in the cache and drained as the power goes.
-    pub torn_bytes: i64,
-    /// The most slots of which one cut leaves some sectors, where it may.
-    pub torn_slots_max: usize,
-    /// Whether what was written to a torn slot cannot be read until it is written again.
-    pub has_unreadable_tears: bool,
-    /// The most flushes that one cut takes back of a part of the mapping that is programmed.
-    pub stale_mapping_flushes: usize,
-    /// Whether a cut takes what was moved out of a row that is erased, until a flush ends.
-    pub erases_early: bool,
-}
-
-impl DurabilityModel {
-    /// As the device's profile says (devices/README.md).
-    pub fn from_profile(model: &DeviceModel) -> Self {
-        let value = |name| model.get(name).copied().unwrap_or(0);
-        let is_protected = value("power_loss_protection") != 0;
-        let unprotected = |name| if is_protected { 0 } else { value(name) };
-        Self {
-            is_volatile: value("cache_bytes") != 0 && !is_protected,
-            has_fua: value("fua") != 0,
-            lies_about_flushes: value("flush_lies") != 0,
-            torn_bytes: if value("atomic_slots") == 0 { 512 } else { SLOT_BYTES },
-            torn_slots_max: usize::try_from(value("torn_slots_max")).unwrap_or(1).max(1),
-            has_unreadable_tears: value("unreadable_torn_slots") != 0,
-            stale_mapping_flushes: usize::try_from(unprotected("stale_mapping_flushes"))
-                .unwrap_or(0),
-            erases_early: unprotected("early_erase") != 0,
-        }
-    }
-
-    /// Return whether the device makes its mapping durable before the request is done.
-    fn is_mapping_flush(self, request: &RecordedRequest) -> bool {
-        !self.lies_about_flushes && (request.is_flush || request.is_fua || !self.is_volatile)
-    }
-
-    /// Return how many slots one cut may tear.
-    fn tearable_slots(self) -> usize {
-        if self.torn_bytes < SLOT_BYTES { self.torn_slots_max } else { 0 }
-    }
-
-    /// Return the moment when each request is durable.
-    fn durable_ns(self, requests: &[RecordedRequest]) -> Vec<i64> {
-        // Of the flushes issued at a time or later, the first to complete.
-        let mut flushed_ns = BTreeMap::new();
-        let mut first_ns = NEVER_NS;
-        for flush in requests.iter().rev().filter(|request| request.is_flush) {
-            first_ns = first_ns.min(flush.completion_ns);
-            flushed_ns.insert(flush.issue_ns, first_ns);
-        }
-        let durable_ns = |request: &RecordedRequest| {
-            if !self.is_volatile || (request.is_fua && !self.lies_about_flushes) {
-                return request.completion_ns;
-            }
-            let mut later = flushed_ns.range(request.completion_ns..);
-            let flushed_ns = later.next().map_or(NEVER_NS, |(_, at_ns)| *at_ns);
-            if self.lies_about_flushes { NEVER_NS } else { flushed_ns }
-        };
-        requests.iter().map(durable_ns).collect()
-    }
-}
 
 /// A write, a discard, a write of zeroes, or a flush.
 #[derive(Debug, Clone)]
@@ -112,6 +31,8 @@ pub struct WrittenRequest {
     pub is_mapping_flush: bool,
     /// Whether it is the device's own move of slots.
     pub is_move: bool,
+    /// Whether a cut leaves all of it or nothing.
+    pub is_whole: bool,
     /// The most slots of its disk of which one cut may leave a part, until they are durable.
     pub torn_slots_max: usize,
     /// The part of `WrittenRun::pieces` that it made; empty for a flush.
@@ -189,7 +110,8 @@ impl WrittenRun {
                     flushes,
                     is_mapping_flush: promise.is_mapping_flush(request),
                     is_move: false,
-                    torn_slots_max: promise.tearable_slots(),
+                    is_whole: promise.is_whole(request),
+                    torn_slots_max: promise.tearable_slots(request),
                     pieces: begin..begin + request.piece_count,
                 });
             }
@@ -290,6 +212,7 @@ fn moves_at_risk(
             flushes: 0,
             is_mapping_flush: false,
             is_move: true,
+            is_whole: false,
             torn_slots_max: 0,
             pieces: 0..0,
         };
@@ -379,28 +302,7 @@ fn mix_bits(value: u64) -> u64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-
-    pub const CACHED: DurabilityModel = DurabilityModel {
-        is_volatile: true,
-        has_fua: true,
-        lies_about_flushes: false,
-        torn_bytes: 512,
-        torn_slots_max: 1,
-        has_unreadable_tears: false,
-        stale_mapping_flushes: 0,
-        erases_early: false,
-    };
-
-    fn request(issue_ns: i64, completion_ns: i64, word: &str) -> RecordedRequest {
-        let (is_flush, is_fua) = (word == "flush", word == "fua");
-        let (first_piece, piece_count) = (0, 0);
-        RecordedRequest { issue_ns, completion_ns, first_piece, piece_count, is_flush, is_fua }
-    }
-
-    fn durable_ns(promise: DurabilityModel, requests: &[(i64, i64, &str)]) -> Vec<i64> {
-        let requests: Vec<_> = requests.iter().map(|it| request(it.0, it.1, it.2)).collect();
-        promise.durable_ns(&requests)
-    }
+    use crate::lab::power_cut::durability::tests::{CACHED, request};
 
     /// A slot, none of a flush; issue, completion and content.
     pub type SlotRequest = (Option<u64>, i64, i64, u64);
@@ -434,28 +336,6 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_flush_covers_what_had_completed_when_it_was_issued() {
-        let all = [(100, 200, "write"), (200, 300, "flush"), (400, 500, "flush")];
-        assert_eq!(durable_ns(CACHED, &all)[0], 300);
-        let early = [(100, 200, "write"), (199, 300, "flush"), (400, 500, "flush")];
-        assert_eq!(durable_ns(CACHED, &early)[0], 500);
-        assert_eq!(durable_ns(CACHED, &early[..2])[0], NEVER_NS);
-        // A later flush may be done first.
-        let crossed = [(100, 200, "write"), (210, 900, "flush"), (220, 300, "flush")];
-        assert_eq!(durable_ns(CACHED, &crossed)[0], 300);
-    }
-
-    #[test]
-    fn completed_is_durable_by_fua_or_without_a_cache_and_never_on_a_device_that_lies() {
-        let all = [(100, 200, "fua"), (110, 220, "write"), (250, 300, "flush")];
-        assert_eq!(durable_ns(CACHED, &all)[..2], [200, 300]);
-        let direct = DurabilityModel { is_volatile: false, ..CACHED };
-        assert_eq!(durable_ns(direct, &all)[..2], [200, 220]);
-        let liar = DurabilityModel { lies_about_flushes: true, ..CACHED };
-        assert_eq!(durable_ns(liar, &all)[..2], [NEVER_NS, NEVER_NS]);
-    }
-
-    #[test]
     fn the_last_flush_that_kept_a_write_is_told_from_one_that_kept_nothing() {
         let all = written_run(&[
             (Some(7), 1, 2, 5),
@@ -474,27 +354,6 @@ pub(super) mod tests {
         let direct = WrittenRun::from_records(vec![record_of(direct, &requests)]);
         assert_eq!(direct.last_kept_flush(99), None);
         assert_eq!([19, 20].map(|at_ns| all.was_durable(0, at_ns)), [false, true]);
-    }
-
-    #[test]
-    fn a_profile_says_what_is_promised() {
-        let of = |keys: &[(&str, i64)]| {
-            let model = keys.iter().map(|(name, value)| ((*name).to_owned(), *value));
-            DurabilityModel::from_profile(&model.collect())
-        };
-        assert!(of(&[("cache_bytes", 1), ("fua", 1)]).is_volatile);
-        assert!(!of(&[("cache_bytes", 1), ("power_loss_protection", 1)]).is_volatile);
-        assert!(!of(&[("cache_bytes", 0)]).is_volatile);
-        assert!(of(&[("flush_lies", 1)]).lies_about_flushes);
-        let torn = [0, 1].map(|whole| of(&[("atomic_slots", whole)]).torn_bytes);
-        assert_eq!(torn, [512, 4096]);
-        let slots = [0, 8].map(|most| of(&[("torn_slots_max", most)]).torn_slots_max);
-        assert_eq!(slots, [1, 8]);
-        assert!(of(&[("unreadable_torn_slots", 1)]).has_unreadable_tears);
-        let own = [("stale_mapping_flushes", 3), ("early_erase", 1)];
-        let of_own = |model: DurabilityModel| (model.stale_mapping_flushes, model.erases_early);
-        assert_eq!(of_own(of(&own)), (3, true));
-        assert_eq!(of_own(of(&[own[0], own[1], ("power_loss_protection", 1)])), (0, false));
     }
 
     #[test]

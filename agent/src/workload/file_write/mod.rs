@@ -1,6 +1,8 @@
 //! Writes records of one file for each thread, in the order of a drawn stream, synced as the record
 //! asks for.
 
+mod atomic;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +71,7 @@ words! {
         None = "none", OSync = "o_sync", ODsync = "o_dsync", Fsync = "fsync",
         Fdatasync = "fdatasync", ODirect = "o_direct", ODirectSync = "o_direct_sync",
         Mmap = "mmap", MmapAsync = "mmap_async", MmapSync = "mmap_sync",
-        SyncFileRange = "sync_file_range", RwfDsync = "rwf_dsync",
+        SyncFileRange = "sync_file_range", RwfDsync = "rwf_dsync", RwfAtomic = "rwf_atomic",
     }
 }
 
@@ -81,12 +83,15 @@ impl SyncMode {
 
     /// Return whether the page cache is passed by.
     pub fn is_direct(self) -> bool {
-        matches!(self, Self::ODirect | Self::ODirectSync)
+        matches!(self, Self::ODirect | Self::ODirectSync | Self::RwfAtomic)
     }
 
     /// Return whether each write is durable when it returns, with no call after it.
     pub fn is_in_write(self) -> bool {
-        matches!(self, Self::OSync | Self::ODsync | Self::ODirectSync | Self::RwfDsync)
+        matches!(
+            self,
+            Self::OSync | Self::ODsync | Self::ODirectSync | Self::RwfDsync | Self::RwfAtomic
+        )
     }
 
     /// Return whether a call after the write makes it durable, or starts to.
@@ -137,6 +142,9 @@ impl WriteTask {
         let records = if settings.files.access == Access::Append { 0 } else { shape.records() };
         let path = remains::make(directory, thread, &stream, records)?;
         let file = engine::open(&path, true, open_flags(settings.sync_mode))?;
+        if settings.sync_mode == SyncMode::RwfAtomic {
+            atomic::refuse(&file, &path, settings.files.record_bytes)?;
+        }
         let length = usize::try_from(shape.records() * shape.record_bytes).unwrap_or(usize::MAX);
         let mapped = settings.sync_mode.is_mapped();
         let mapping = if mapped { Some(MappedFile::new(&file, length, &path)?) } else { None };
@@ -176,6 +184,7 @@ impl WriteTask {
         }
         let (step, flags) = match self.settings.sync_mode {
             SyncMode::RwfDsync => ("pwritev2", ReadWriteFlags::DSYNC),
+            SyncMode::RwfAtomic => ("pwritev2", ReadWriteFlags::DSYNC | atomic::RWF_ATOMIC),
             _ => ("pwrite", ReadWriteFlags::empty()),
         };
         let written = self.way.write(&self.file, bytes, offset, flags);
@@ -247,7 +256,7 @@ fn open_flags(sync_mode: SyncMode) -> OFlags {
     match sync_mode {
         SyncMode::OSync => OFlags::SYNC,
         SyncMode::ODsync => engine::DSYNC,
-        SyncMode::ODirect => OFlags::DIRECT,
+        SyncMode::ODirect | SyncMode::RwfAtomic => OFlags::DIRECT,
         SyncMode::ODirectSync => OFlags::DIRECT | OFlags::SYNC,
         _ => OFlags::empty(),
     }
@@ -313,7 +322,8 @@ impl FileTask for WriteTask {
 
     fn close(self, performed: u64) -> Box<dyn FilesOfThread> {
         let Self { path, stream, records, .. } = self;
-        Box::new(Records { path, stream, records, performed })
+        let is_atomic = self.settings.sync_mode == SyncMode::RwfAtomic;
+        Box::new(Records { path, stream, records, performed, is_atomic })
     }
 }
 

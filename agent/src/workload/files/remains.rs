@@ -18,6 +18,8 @@ pub struct Damage {
     pub lost: u64,
     /// Changes of names that are there by half.
     pub torn: u64,
+    /// Records that are there by part where each write was to be whole or not there at all.
+    pub mixed: u64,
 }
 
 /// The files of one thread.
@@ -46,18 +48,25 @@ impl Remains for FilesLeft {
     fn judge(&self, cut: &CutMoment) -> Result<CutFindings, WorkloadError> {
         let mut all = Damage::default();
         for (thread, files) in (0..).zip(&self.0) {
-            let Damage { lost, torn } = files.judge(cut.progress_of_thread(thread))?;
-            all = Damage { lost: all.lost + lost, torn: all.torn + torn };
+            let found = files.judge(cut.progress_of_thread(thread))?;
+            all.lost += found.lost;
+            all.torn += found.torn;
+            all.mixed += found.mixed;
         }
         Ok(file_findings(all))
     }
 }
 
-fn file_findings(Damage { lost, torn }: Damage) -> CutFindings {
-    let (outcome, message) = match (lost, torn) {
-        (_, 1..) => (CutOutcome::Torn, format!("{torn} names are there beside those they replace")),
-        (1.., 0) => (CutOutcome::Lost, String::new()),
-        (0, 0) => (CutOutcome::Kept, String::new()),
+fn file_findings(Damage { lost, torn, mixed }: Damage) -> CutFindings {
+    let (outcome, message) = match (lost, torn, mixed) {
+        (_, _, 1..) => {
+            (CutOutcome::Torn, format!("of {mixed} records an atomic write is there by part"))
+        }
+        (_, 1.., 0) => {
+            (CutOutcome::Torn, format!("{torn} names are there beside those they replace"))
+        }
+        (1.., 0, 0) => (CutOutcome::Lost, String::new()),
+        (0, 0, 0) => (CutOutcome::Kept, String::new()),
     };
     CutFindings { outcome, found: Vec::new(), lost, message }
 }
@@ -79,7 +88,8 @@ enum Sector {
 /// Read a file of which `records` records were made before the first operation. Before the cut
 /// `returned` operations had returned, and `begun` had begun.
 ///
-/// A record that was being overwritten may be half old and half new: no manual promises more.
+/// A record that was being overwritten may be half old and half new: no manual promises more,
+/// unless each write `is_atomic`.
 ///
 /// # Errors
 /// If the file cannot be read, or holds what no operation put there.
@@ -87,6 +97,7 @@ pub fn judge(
     path: &Path,
     stream: &RecordStream,
     records: u64,
+    is_atomic: bool,
     Progress { returned, begun }: Progress,
 ) -> Result<Damage, WorkloadError> {
     let record_bytes = stream.shape.record_bytes;
@@ -131,8 +142,18 @@ pub fn judge(
             }
         }
         damage.lost += u64::from(is_stale);
+        damage.mixed += u64::from(is_atomic && !is_of_one_write(&found, length));
     }
     Ok(damage)
+}
+
+/// Return whether a record of whole sectors is wholly there, of one write, or not at all.
+fn is_of_one_write(found: &[u8], length: usize) -> bool {
+    let mut sectors = found.chunks(RecordStream::SECTOR_BYTES).map(|sector| {
+        (sector.iter().all(|&byte| byte == 0), &sector[..size_of::<u64>().min(sector.len())])
+    });
+    let first = sectors.next();
+    [0, length].contains(&found.len()) && sectors.all(|sector| Some(sector) == first)
 }
 
 /// Compares a sector, or what is left of the last one, with all that it may hold. `wanted` is as in
@@ -213,6 +234,8 @@ pub struct Records {
     /// Records that were made before the first operation.
     pub records: u64,
     pub performed: u64,
+    /// Whether a power cut may leave no part of a write.
+    pub is_atomic: bool,
 }
 
 impl FilesOfThread for Records {
@@ -246,7 +269,7 @@ impl FilesOfThread for Records {
     }
 
     fn judge(&self, progress: Progress) -> Result<Damage, WorkloadError> {
-        judge(&self.path, &self.stream, self.records, progress)
+        judge(&self.path, &self.stream, self.records, self.is_atomic, progress)
     }
 }
 
@@ -258,9 +281,12 @@ mod tests {
 
     #[test]
     fn lost_records_are_counted() {
-        let found = file_findings(Damage { lost: 2, torn: 0 });
+        let found = file_findings(Damage { lost: 2, ..Damage::default() });
         assert_eq!((found.outcome, found.lost), (CutOutcome::Lost, 2));
-        assert_eq!(file_findings(Damage { lost: 2, torn: 1 }).outcome, CutOutcome::Torn);
+        assert_eq!(file_findings(Damage { lost: 2, torn: 1, mixed: 0 }).outcome, CutOutcome::Torn);
+        let mixed = file_findings(Damage { mixed: 3, ..Damage::default() });
+        assert_eq!(mixed.outcome, CutOutcome::Torn);
+        assert_eq!(mixed.message, "of 3 records an atomic write is there by part");
         assert_eq!(file_findings(Damage::default()).outcome, CutOutcome::Kept);
     }
 
@@ -268,15 +294,19 @@ mod tests {
 
     /// Operations 0, 1, 2 ... write records 0, 1, 2, 0, 1 ... or append.
     fn stream(access: Access) -> RecordStream {
-        let file_bytes = if access == Access::Append { 20 } else { 3 } * RECORD_BYTES;
-        let shape = Shape { access, record_bytes: RECORD_BYTES, file_bytes, ..shape() };
+        stream_of(access, RECORD_BYTES)
+    }
+
+    fn stream_of(access: Access, record_bytes: u64) -> RecordStream {
+        let file_bytes = if access == Access::Append { 20 } else { 3 } * record_bytes;
+        let shape = Shape { access, record_bytes, file_bytes, ..shape() };
         RecordStream::new(shape, 1, 0).unwrap()
     }
 
     fn records(stream: &RecordStream, writers: &[u64]) -> Vec<u8> {
         let mut file = Vec::new();
         for &writer in writers {
-            let mut record = vec![0; RECORD_BYTES as usize];
+            let mut record = vec![0; stream.shape.record_bytes as usize];
             stream.fill(&mut record, writer);
             file.extend(record);
         }
@@ -292,7 +322,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         std::fs::write(&path, file).unwrap();
-        let found = judge(&path, stream, made, Progress { returned, begun });
+        let found = judge(&path, stream, made, false, Progress { returned, begun });
         found.ok().map(|it| it.lost)
     }
 
@@ -324,13 +354,37 @@ mod tests {
     }
 
     #[test]
+    fn an_atomic_write_is_whole_or_not_there_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        let mixed = |stream: &RecordStream, made: u64, file: &[u8], (returned, begun)| {
+            std::fs::write(&path, file).unwrap();
+            judge(&path, stream, made, true, Progress { returned, begun }).unwrap().mixed
+        };
+        let own = stream_of(Access::Sequential, 1024);
+        let (old, new) = (records(&own, &[0, 1, 2]), records(&own, &[3, 1, 2]));
+        let half = [&new[..512], &old[512..]].concat();
+        for (file, expected) in [(&old, 0), (&new, 0), (&half, 1)] {
+            assert_eq!(mixed(&own, 3, file, (3, 4)), expected);
+        }
+        let own = stream_of(Access::Append, 1024);
+        let (whole, length) = (records(&own, &[0, 1]), 1024);
+        let zeros = [&whole[..length], &vec![0; length][..]].concat();
+        let part = [&whole[..length + 512], &vec![0; length - 512][..]].concat();
+        for (file, expected) in [(&whole[..length], 0), (&zeros, 0), (&part, 1)] {
+            assert_eq!(mixed(&own, 0, file, (1, 2)), expected);
+        }
+        assert_eq!(mixed(&own, 0, &whole[..length + 700], (1, 2)), 1);
+    }
+
+    #[test]
     fn a_file_larger_than_memory_is_read_a_record_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         let stream = stream(Access::Sequential);
         let none = Progress { returned: 0, begun: 0 };
-        let error = judge(&path, &stream, 3, none).unwrap_err();
+        let error = judge(&path, &stream, 3, false, none).unwrap_err();
         assert!(error.to_string().ends_with("is 1099511627776 bytes long where 3090 are the most"));
     }
 
