@@ -67,6 +67,22 @@ _STOPS = (
     ("put_fp_registers(pid, regs->fp)", "put_vector_registers(pid, regs)"),
     ("get_fp_registers(pid, regs->fp)", "get_vector_registers(pid, regs, status)"),
 )
+# A processor with AMX has vector registers of 11 KiB, of which User Mode Linux keeps the 2.6 that
+# come first, as nothing there has a use for AMX's. Its kernel takes them back in one piece alone.
+_WIDE_REGISTERS = (
+    "arch/x86/um/os-Linux/registers.c",
+    (
+        "int restore_fp_registers(int pid",
+        "static char all_registers[1 << 14];\n\nint restore_fp_registers(int pid",
+    ),
+    (
+        "if (ptrace(PTRACE_SETREGSET, pid, NT_X86_XSTATE, &iov) < 0)",
+        "__builtin_memcpy(all_registers, iov.iov_base, iov.iov_len);\n"
+        "\t\tiov.iov_base = all_registers;\n"
+        "\t\tiov.iov_len = sizeof(all_registers);\n"
+        "\t\tif (ptrace(PTRACE_SETREGSET, pid, NT_X86_XSTATE, &iov) < 0)",
+    ),
+)
 # A process gets its processor again without three calls that set where its thread's data begins:
 # that is among the registers which are put back in any case.
 _SWITCHES = (
@@ -129,7 +145,7 @@ def build_key(cache: Cache, kernel_name: str) -> str:
     kernel = chosen_kernel(cache, kernel_name)
     digest = hashlib.sha256()
     versions = (kernel.release, kernel.version, package_version("gcc"))
-    changes = (*_RANDOM, *_STOPS, *itertools.chain.from_iterable(_FASTER))
+    changes = (*_RANDOM, *_STOPS, *_WIDE_REGISTERS, *itertools.chain.from_iterable(_FASTER))
     chosen = (*_CONFIGURATION, *_ABSENT, *_VALUES, *changes, _OBJECTS)
     for part in (*versions, *chosen, _MEMORY, str(_BEGIN_NS)):
         digest.update(f"{part}\0".encode())
@@ -156,6 +172,12 @@ def build(cache: Cache, kernel_name: str, key: str) -> None:
 
     def fill(out: Path) -> None:
         with cache.work_dir() as work:
+            # First, while they are what the key was made of: the kernel takes minutes.
+            module = work / "flash"
+            for path in flash_sources(FLASH):
+                copy = module / path.relative_to(FLASH)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
             archive = source_archive(kernel, work)
             run_tool(["tar", "-xJf", str(archive), "-C", str(work)], "unpack the source")
             [source] = work.glob("linux-source-*/")
@@ -163,11 +185,6 @@ def build(cache: Cache, kernel_name: str, key: str) -> None:
             _configure(source)
             make = ["make", f"-j{os.cpu_count() or 1}", "-C", str(source), "ARCH=um", *_BUILD_NAME]
             run_tool([*make, "KCFLAGS=-g0", "linux", "modules"], "build User Mode Linux")
-            module = work / "flash"
-            for path in flash_sources(FLASH):
-                copy = module / path.relative_to(FLASH)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, copy)
             run_tool([*make, f"M={module}", "modules"], "build the module flash")
             strip(module / _MODULE, out / _MODULE)
             strip(source / _LINUX, out / _LINUX)
@@ -200,6 +217,7 @@ def _change(source: Path) -> None:
     """
     if not _has_changed(source, *_RANDOM):
         raise MachineError(f"{_RANDOM[0]} of this kernel is another", "leave --native out")
+    _has_changed(source, *_WIDE_REGISTERS)
     names = [_CHECKSUMS]
     if _has_changed(source, *_STOPS):
         names.append(_REGISTERS)
