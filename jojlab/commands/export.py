@@ -24,6 +24,8 @@ from jojlab.trace.exports import FORMATS, chosen_capture
 from jojlab.trace.exports import export as write
 from jojlab.trace.run_folder import RunFolder
 
+_READABLE = "A slot that could not be read is in the images as it was before that write."
+
 
 @command()
 @argument("run", type=PATH, help="Run folder, or a recording's.")
@@ -175,7 +177,8 @@ def repro(run: Path, state: str, case: str, out: Path | None, options: Options) 
 def _describe_state(choice: FoundState, images: list[Path]) -> str:
     """Return what was found in the state, and how to see it again."""
     state, settings = choice.state, choice.entry.case
-    smallest = smallest_words(state.smallest) if state.smallest else "not looked for"
+    model = choice.answer.model
+    smallest = smallest_words(state.smallest, model) if state.smallest else "not looked for"
     fields = ", ".join(f"{name}={value}" for name, value in settings.items() if value != "")
     lines = [
         f"state {state.hash}: {state.outcome}, after a power cut of kind {state.kind}",
@@ -184,6 +187,7 @@ def _describe_state(choice: FoundState, images: list[Path]) -> str:
         f"filesystem's checker: {state.fsck}",
         f"kernel's log: {state.kernel_log or 'no errors'}",
         *([boot_words(state.at_boot)] if state.at_boot else []),
+        *([_READABLE] if "cannot be read" in smallest else []),
         "",
         "The images hold what the cut left; nothing has mounted them since:",
         f"    {mount_command(choice.entry.case, images)}",

@@ -320,22 +320,28 @@ def boot_sentence(case: CaseSummary) -> str:
 
 def cause_sentences(case: CaseSummary) -> list[str]:
     """Return what harm takes, the most frequent first, and in how many states."""
-    causes = case.durability.causes if case.durability else ()
+    result = case.durability
+    if result is None:
+        return []
     return [
-        f"{text.integer(cause.states, 'state')} {cause.outcome}: {smallest_words(cause.smallest)}"
-        for cause in causes[:_MOST_CAUSES]
+        f"{text.integer(cause.states, 'state')} {cause.outcome}: "
+        f"{smallest_words(cause.smallest, result.model)}"
+        for cause in result.causes[:_MOST_CAUSES]
     ]
 
 
-def smallest_words(cut: SmallestCut) -> str:
-    """Return what a smallest cut takes: which slots are lost, and which are torn."""
+def smallest_words(cut: SmallestCut, model_facts: Mapping[str, object]) -> str:
+    """Return what a smallest cut of a model takes: which slots are lost, and which are torn."""
+    unreadable = _each(model_facts.get("unreadable_tears"))
     # Of a device that is not sound, several writes of one slot may have to be lost.
     writes = Counter(_slot_words(slot) for slot in cut.slots if not slot.survivors)
     lost = [
         words if count == 1 else f"{words}, in {count} writes" for words, count in writes.items()
     ]
     torn = [
-        f"{_slot_words(slot)}, of which {len(slot.survivors)} of 8 sectors survive"
+        f"{_slot_words(slot)}, which cannot be read"
+        if any(value and slot.device == f"flash{disk}" for disk, value in enumerate(unreadable))
+        else f"{_slot_words(slot)}, of which {len(slot.survivors)} of 8 sectors survive"
         for slot in cut.slots
         if slot.survivors
     ]
@@ -392,7 +398,8 @@ def state_words(case: CaseSummary, state: JudgedState) -> str:
     takes = ""
     if state.smallest:
         least = "the least that does it" if state.smallest.is_minimal else "less does it too"
-        takes = f"; {least}: {smallest_words(state.smallest)}{_kept_words(state)}"
+        known = case.durability.model if case.durability else {}
+        takes = f"; {least}: {smallest_words(state.smallest, known)}{_kept_words(state)}"
     boot = f"; {boot_words(state.at_boot)}" if state.at_boot else ""
     return f"cut {when}, {_LEFT[state.kind]}: {what or state.outcome}{takes}{torn}{boot}"
 

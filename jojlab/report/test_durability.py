@@ -326,6 +326,16 @@ def test_the_smallest_cut_names_file_kind_place_and_call() -> None:
     ]
 
 
+def test_a_torn_slot_that_cannot_be_read_is_said_to_be_so() -> None:
+    torn = state(4, "torn", "corrupt", smallest=smallest(slot(0, 1, 7)))
+    words = "torn: 4 KiB of fs-metadata inode at 28,672 of flash0, by fsync, which cannot be read"
+    for told in (True, [True, False]):
+        judged = case([torn], model={"torn_bytes": 512, "unreadable_tears": told})
+        assert cause_sentences(judged) == [f"1 state corrupt: {words}"]
+    other = case([torn], model={"torn_bytes": 512, "unreadable_tears": [False, True]})
+    assert cause_sentences(other)[0].endswith("of which 3 of 8 sectors survive")
+
+
 def test_a_slot_of_which_two_writes_must_be_lost_is_named_once() -> None:
     superblock = slot(file="", place=65536)
     twice = state(1, "subset", "lost", smallest=smallest(superblock, superblock))

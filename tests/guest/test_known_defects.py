@@ -232,6 +232,21 @@ def test_a_torn_slot_that_cannot_be_read_is_harm_that_takes_the_tear(
 
 
 @pytest.mark.full
+def test_a_torn_slot_that_f2fs_reads_and_does_without_is_no_harm(
+    cache: Cache, image: Image
+) -> None:
+    """It has two checkpoints, and mounts by the other one."""
+    unreadable: dict[str, Value] = {"device.unreadable_torn_slots": 1, "device.torn_slots_max": 8}
+    longer: dict[str, Value] = {"filesystem": "f2fs", "initial_rows": 1000, "transactions": 41}
+    answer = judge(cache, image, 60, journal_mode="truncate", **{**longer, **unreadable})
+    words = "critical medium error, dev flash0"
+    assert any(
+        words in one["kernel_log"] and one["outcome"] == "kept" for one in answer["states"]
+    ), answer["outcomes"]
+    assert not any(one["message"].startswith("kernel: critical") for one in answer["states"])
+
+
+@pytest.mark.full
 def test_a_mapping_that_a_cut_leaves_stale_loses_what_a_flush_had_promised(
     cache: Cache, image: Image
 ) -> None:

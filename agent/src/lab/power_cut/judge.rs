@@ -255,11 +255,13 @@ impl<'a> Judge<'a> {
         }
         let errors = self.log.lines().into_iter().filter(|line| line.is_error());
         let errors = errors.map(|line| line.text).filter(|text| !is_recovery_message(text));
-        let kernel_log = first_lines(errors);
+        let errors: Vec<String> = errors.collect();
+        let is_damage = errors.iter().any(|text| !is_of_unreadable_slot(text));
+        let kernel_log = first_lines(errors.into_iter());
         if matches!(findings.outcome, CutOutcome::Kept | CutOutcome::Lost | CutOutcome::Torn) {
             let complaint = match &fsck {
                 CheckerAnswer::Unclean(what) => Some(format!("fsck: {what}")),
-                _ if !kernel_log.is_empty() => Some(format!("kernel: {kernel_log}")),
+                _ if is_damage => Some(format!("kernel: {kernel_log}")),
                 _ => None,
             };
             if let Some(message) = complaint {
@@ -308,6 +310,12 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// Return whether the block layer says that the disk could not read a slot (block/blk-core.c). That
+/// is what a cut did to the disk: harm is what the filesystem or the workload makes of it.
+fn is_of_unreadable_slot(text: &str) -> bool {
+    text.contains("critical medium error, dev ")
+}
+
 /// The first lines, and how many there were beyond.
 fn first_lines(lines: impl Iterator<Item = String>) -> String {
     let (mut text, mut left_out) = (String::new(), 0);
@@ -347,6 +355,16 @@ pub fn is_attach_failure_of_machine(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
     use std::path::PathBuf;
+
+    #[test]
+    fn a_slot_that_the_disk_cannot_read_is_no_complaint_of_the_filesystem() {
+        let words = "critical medium error, dev flash0, sector 4112 op 0x0:(READ) flags 0x3000";
+        assert!(is_of_unreadable_slot(words));
+        assert!(is_of_unreadable_slot(&format!("blk_update_request: {words}")));
+        for words in ["I/O error, dev flash0, sector 8", "EXT4-fs error (device flash0): -5"] {
+            assert!(!is_of_unreadable_slot(words), "{words}");
+        }
+    }
 
     #[test]
     fn a_log_without_end_is_cut_and_says_so() {
