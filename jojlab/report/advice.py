@@ -227,6 +227,7 @@ def advice_lines(advice: Advice, request: AdviceRequest) -> tuple[str, ...]:
         (0, _change(first, request)),
         *(_gain(first, advice.present, request) if first else []),
         (0, _safety(first, request) if first else ""),
+        (0, _trial(first, request) if first else ""),
         (2, _no_wal(request.space)),
         (0, _conditions(request)),
     ]
@@ -287,6 +288,13 @@ def _loses(present: Choice, request: AdviceRequest) -> str:
     if present.breaks(space.guarantee, but_torn_blocks=True):
         return "your present settings broke the guarantee after a power cut"
     return "your present settings exceed the limits"
+
+
+def _trial(first: Choice, request: AdviceRequest) -> str:
+    changes = request.space.differences(first.candidate)
+    if changes.get("vfs", ("", ""))[1] != "redo":
+        return ""
+    return "vfs=redo is for trial: plain SQLite refuses databases of a process that died."
 
 
 def _no_wal(space: Space) -> str:

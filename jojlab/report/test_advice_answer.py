@@ -41,6 +41,17 @@ def test_a_change_its_gain_and_its_conditions() -> None:
     )
 
 
+def test_an_answer_with_a_redo_log_says_what_that_is() -> None:
+    asked = request_of(databases=3)
+    own = asked.space.own
+    redo = asked.space.change_field(own, "vfs", "redo")
+    lines = advice_lines(Advice(Choice(own, SLOW), [Choice(redo, FAST)]), asked)
+    assert lines[0] == "Change vfs to redo (now none)."
+    trial = "vfs=redo is for trial: plain SQLite refuses databases of a process that died."
+    assert lines[4] == trial
+    assert trial not in advice_lines(Advice(Choice(own, SLOW), [Choice(own, SLOW)]), asked)
+
+
 def test_its_numbers_are_those_of_json() -> None:
     asked = replace(request_of(), notes=("settings of app/settings.toml: none",))
     own = asked.space.own
