@@ -114,36 +114,54 @@ static int find_outcome(struct doubt *doubt, int time_ms)
 	if (error == 0)
 		error = id == doubt->coordinator.log_id ? attach_log(doubt->folder, NULL, &log)
 							: ESTALE;
-	if (error == 0) {
-		error = lock_log(log, time_ms);
-		if (error == 0) {
-			error = read_outcome(log, doubt);
-			unlock_log(log);
-		}
-		detach_log(log);
-	}
-	if (error == 0 || error == EBUSY)
+	if (error != 0)
 		return error;
+	error = lock_log(log, time_ms);
+	if (error == 0) {
+		error = read_outcome(log, doubt);
+		unlock_log(log);
+	}
+	detach_log(log);
+	return error;
+}
+
+/* The coordinator cannot be asked, or does not know. */
+static int refuse(const struct doubt *doubt, int error)
+{
 	report("the redo log of %s has to say whether a transaction over several folders has "
 	       "committed, and cannot: %s", doubt->folder,
 	       error == ESTALE ? "it is another one, or a copy" : strerror(error));
 	return ENOLINK;
 }
 
+/* Another process may have ended a doubt before the coordinator was asked, and have committed
+ * since: what that cannot say is no refusal, unless the same transaction is in doubt afterwards.
+ */
 int lock_logs(struct redo_log **logs, int count, int time_ms)
 {
 	struct doubt doubt = {0};
-	int locked, error;
+	uint64_t unknown = 0;
+	int locked, error, reason = 0;
 
-	do {
+	for (;;) {
 		error = 0;
 		for (locked = 0; locked < count && error == 0; locked++)
 			error = wait_for_lock(logs[locked], time_ms, &doubt);
 		if (error == 0)
 			return 0;
 		unlock_logs(logs, locked - 1);
-	} while (error == EINPROGRESS && (error = find_outcome(&doubt, time_ms)) == 0);
-	return error;
+		if (error != EINPROGRESS)
+			return error;
+		if (doubt.transaction == unknown)
+			return refuse(&doubt, reason);
+		reason = find_outcome(&doubt, time_ms);
+		if (reason == EBUSY)
+			return EBUSY;
+		if (reason != 0) {
+			unknown = doubt.transaction;
+			doubt.transaction = 0;
+		}
+	}
 }
 
 void unlock_logs(struct redo_log **logs, int count)
@@ -256,6 +274,8 @@ static int begin_as_first(struct redo_log *log, int shared_fd)
 		if (error != EINPROGRESS)
 			break;
 		error = find_outcome(&doubt, -1);
+		if (error != 0)
+			error = refuse(&doubt, error);
 	}
 	if (error != 0)
 		return error;
