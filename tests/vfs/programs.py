@@ -60,16 +60,31 @@ def change_source(folder: Path, file: str, before: str, after: str) -> Path:
     return source
 
 
-def build_preload(name: str, kind: str, folder: Path) -> str:
-    """Return the library for LD_PRELOAD, plain or with a sanitizer that is before it."""
+def compiler_of(kind: str, folder: Path) -> str:
+    """Return the compiler of plain libraries, or of those with a sanitizer, which is linked into
+    their folder.
+    """
     if kind == "plain":
-        return str(build(SOURCE, folder, f"{name}_preload"))
+        return "gcc"
     flags, sanitizer = SANITIZERS[kind]
     runtime = subprocess.run(
         ["gcc", f"-print-file-name={sanitizer}"], check=True, capture_output=True, text=True
     ).stdout.strip()
-    library = build(SOURCE, folder, f"{name}_preload", f"gcc {flags}")
-    return f"{runtime}:{library}"
+    # It has to keep its name: it looks for itself among the libraries of the process.
+    (folder / sanitizer).symlink_to(runtime)
+    return f"gcc {flags}"
+
+
+def preload_of(libraries: Path, *names: str) -> str:
+    """Return libraries of a folder for LD_PRELOAD, behind the sanitizer that they have."""
+    runtimes = [str(path) for path in libraries.glob("lib*san.so")]
+    return ":".join([*runtimes, *(f"{libraries}/{name}.so" for name in names)])
+
+
+def build_preload(name: str, kind: str, folder: Path) -> str:
+    """Return the library for LD_PRELOAD, plain or with a sanitizer that is before it."""
+    build(SOURCE, folder, f"{name}_preload", compiler_of(kind, folder))
+    return preload_of(folder, f"{name}_preload")
 
 
 def python(library: str | None, code: str, *arguments: object) -> list[str]:

@@ -18,7 +18,7 @@ import pytest
 from tests.hangs import HANG_S
 from tests.vfs.conftest import build_libraries
 from tests.vfs.disk_states import Call, Disk, read_calls, write_state
-from tests.vfs.programs import SOURCE, change_source, python
+from tests.vfs.programs import SOURCE, change_source, preload_of, python
 from tests.vfs.transactions import Case, assert_right, reader, write
 
 _WAL = Case("wal", vfs="wal")
@@ -61,7 +61,7 @@ MEMBER = """
 @contextmanager
 def member(libraries: Path, folder: Path, case: Case, log: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that has the databases open until the end of the block."""
-    preload = f"{libraries}/call_log.so:{libraries}/joj_{case.vfs}_preload.so"
+    preload = preload_of(libraries, "call_log", f"joj_{case.vfs}_preload")
     with subprocess.Popen(
         python(preload, MEMBER, *case.paths), cwd=folder, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True,
@@ -138,7 +138,7 @@ def look_at_states(
 def look(libraries: Path, folder: Path, case: Case, path: str, log: Path) -> None:
     """Open and close a database, which recovers it."""
     code = f"import sqlite3\nsqlite3.connect('{path}').execute('SELECT 1 FROM sqlite_schema')"
-    preload = f"{libraries}/call_log.so:{libraries}/joj_{case.vfs}_preload.so"
+    preload = preload_of(libraries, "call_log", f"joj_{case.vfs}_preload")
     subprocess.run(
         python(preload, code), cwd=folder, capture_output=True, check=False, timeout=HANG_S,
         env={**os.environ, "CALLS_FOLDER": str(folder), "CALLS_LOG": str(log)},

@@ -15,8 +15,14 @@ import pytest
 from tests.hangs import HANG_S
 from tests.vfs.conftest import build_libraries
 from tests.vfs.disk_states import read_calls
-from tests.vfs.programs import change_source, python
+from tests.vfs.programs import change_source, preload_of, python
 from tests.vfs.transactions import Case, acknowledgement, assert_right, reader, write
+
+
+@pytest.fixture(scope="module")
+def libraries(checked_libraries: Path) -> Path:
+    """Both VFSes, also with the sanitizers."""
+    return checked_libraries
 
 
 @pytest.mark.parametrize("case", [Case(), Case(databases=3), Case(databases=3, folders=3)], ids=str)
@@ -56,7 +62,7 @@ def test_processes_that_die_beside_others_lose_nothing(
             db.execute("COMMIT")
             print(number, flush=True)
     """
-    preload = f"{libraries}/call_log.so:{libraries}/joj_redo_preload.so"
+    preload = preload_of(libraries, "call_log", "joj_redo_preload")
     with reader(libraries) as looking:
         for _ in range(4):
             running = [
@@ -180,7 +186,7 @@ def test_each_call_fails_in_its_turn(
     """SQLite's diskfull.test, whose failures are of the VFS below, and no call of the log's."""
     folder = tmp_path / "disk"
     (folder / path).parent.mkdir(parents=True)
-    preload = f"{libraries}/call_log.so:{libraries}/joj_redo_preload.so"
+    preload = preload_of(libraries, "call_log", "joj_redo_preload")
     done = subprocess.run(
         python(preload, FAILING, fault, once, path, "new", "small", "large", "vacuum", "linked"),
         cwd=folder, env={**os.environ, "CALLS_FOLDER": str(folder)}, capture_output=True,
@@ -243,7 +249,7 @@ OPENING = """
 def test_database_that_cannot_be_opened_is_closed(libraries: Path, tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     assert write(libraries, folder, Case(), CALLS_DEATH="60").returncode == -signal.SIGKILL
-    preload = f"{libraries}/call_log.so:{libraries}/joj_redo_preload.so"
+    preload = preload_of(libraries, "call_log", "joj_redo_preload")
     done = subprocess.run(
         python(preload, OPENING), cwd=folder, env={**os.environ, "CALLS_FOLDER": str(folder)},
         capture_output=True, text=True, check=False, timeout=HANG_S,
@@ -279,7 +285,7 @@ def read_beside_deaths(libraries: Path, folder: Path) -> None:
             print(*db.execute("SELECT (SELECT number FROM main.last), (SELECT number FROM b.last),"
                               "(SELECT number FROM c.last)").fetchone(), flush=True)
     """
-    preload = f"{libraries}/joj_redo_preload.so"
+    preload = preload_of(libraries, "joj_redo_preload")
     with subprocess.Popen(python(preload, code), cwd=folder, stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as looking:  # fmt: skip
         assert looking.stdin

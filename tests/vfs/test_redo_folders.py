@@ -23,6 +23,7 @@ from tests.vfs.programs import (
     change_source,
     leave,
     play,
+    preload_of,
     python,
 )  # fmt: skip
 
@@ -62,7 +63,7 @@ def begin(library: str, disk: Path) -> None:
 
 def write(libraries: Path, disk: Path, **environment: str) -> int:
     """Run the two transactions, and return how the process ended."""
-    preload = f"{libraries}/call_log.so:{libraries}/joj_redo_preload.so"
+    preload = preload_of(libraries, "call_log", "joj_redo_preload")
     return subprocess.run(
         python(preload, WRITER), cwd=disk, capture_output=True, check=False, timeout=HANG_S,
         env={**os.environ, "CALLS_FOLDER": str(disk), **environment},
@@ -82,12 +83,12 @@ def die(libraries: Path, disk: Path, *, is_committed: bool) -> tuple[str, str]:
     coordinator, or behind both. Return the name of the coordinator's folder, and the other's.
     """
     log, copy = disk.with_name("calls"), disk.with_name("copy")
-    begin(f"{libraries}/joj_redo_preload.so", copy)
+    begin(preload_of(libraries, "joj_redo_preload"), copy)
     assert write(libraries, copy, CALLS_LOG=str(log)) == 0
     # The records of two marks, and two of each transaction.
     record = [number for number, call in enumerate(read_calls(log), 1) if is_record(call)][5]
     death = record + 2 if is_committed else record
-    begin(f"{libraries}/joj_redo_preload.so", disk)
+    begin(preload_of(libraries, "joj_redo_preload"), disk)
     assert write(libraries, disk, CALLS_DEATH=str(death)) == -signal.SIGKILL
     first, second = sorted(("a", "b"), key=lambda name: log_id(disk / name))
     return first, second
@@ -105,9 +106,15 @@ def disk(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
+def libraries(checked_libraries: Path) -> Path:
+    """Both VFSes, also with the sanitizers."""
+    return checked_libraries
+
+
+@pytest.fixture(scope="module")
 def library(libraries: Path) -> str:
     """The VFS, without a log of calls."""
-    return f"{libraries}/joj_redo_preload.so"
+    return preload_of(libraries, "joj_redo_preload")
 
 
 OUTCOMES = [(False, "[(1,), (2,)]"), (True, "[(1,), (2,), (3,)]")]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.hangs import HANG_S
-from tests.vfs.programs import python
+from tests.vfs.programs import preload_of, python
 
 WRITER = """
     import os, random, sqlite3, sys
@@ -162,9 +162,8 @@ def write(
 ) -> subprocess.CompletedProcess[str]:
     """Run the program in a folder, with its calls logged."""
     case.make_folders(folder)
-    preload = f"{libraries}/call_log.so"
-    if not is_stock:
-        preload += f":{libraries}/joj_{case.vfs}_preload.so"
+    names = ["call_log"] if is_stock else ["call_log", f"joj_{case.vfs}_preload"]
+    preload = preload_of(libraries, *names)
     command = python(
         preload, WRITER, case.mode, ",".join(case.paths), case.commits, case.page_bytes,
         case.cache_pages, case.connections, int(case.has_link), int(case.has_changes),
@@ -197,7 +196,7 @@ class Reader:
 @contextmanager
 def reader(libraries: Path, vfs: str = "redo") -> Iterator[Reader]:
     """A reader, until the end of the block."""
-    command = python(f"{libraries}/joj_{vfs}_preload.so", READER)
+    command = python(preload_of(libraries, f"joj_{vfs}_preload"), READER)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
