@@ -224,7 +224,7 @@ def advice_lines(advice: Advice, request: AdviceRequest) -> tuple[str, ...]:
     missing = f"Incomplete: the runs of {', '.join(lacking)} do not count in full."
     first = advice.answers[0] if advice.answers else None
     lines = [
-        (0, _change(first, request)),
+        *_changes(first, request),
         *(_gain(first, advice.present, request) if first else []),
         (0, _safety(first, request) if first else ""),
         (0, _trial(first, request) if first else ""),
@@ -234,27 +234,36 @@ def advice_lines(advice: Advice, request: AdviceRequest) -> tuple[str, ...]:
     return fit_lines(lines, missing if lacking else "")
 
 
-def _change(first: Choice | None, request: AdviceRequest) -> str:
+def _changes(first: Choice | None, request: AdviceRequest) -> Iterator[RankedLine]:
+    """Yield what to change, in a second line what has no room in the first."""
     limits = " and the limits" * bool(request.limits.p99_ns or request.limits.years)
     if first is None:
-        return f"No settings that were measured keep the guarantee{limits}."
+        yield 0, f"No settings that were measured keep the guarantee{limits}."
+        return
     changed = request.space.differences(first.candidate)
     if not changed:
-        return (
-            f"Change nothing: no measured settings that keep the guarantee{limits} are cheaper "
-            "by 1 %."
-        )
-    parts = [
-        (f"{name} to {new or 'none'}", f" (now {old or 'none'})")
-        for name, (old, new) in changed.items()
-    ]
-    lines = (
-        f"Change {', '.join(map(''.join, parts))}.",
-        f"Change {', '.join(change for change, _ in parts)}.",
-        f"Change {', '.join(changed)}.",
-    )
-    fitting = (line for line in lines if len(line) <= MOST_COLUMNS)
-    return next(fitting, f"Change {len(changed)} settings; answer-1 has the lines to paste.")
+        kept = f"no measured settings that keep the guarantee{limits} are cheaper by 1 %"
+        yield 0, f"Change nothing: {kept}."
+        return
+    changes = [f"{name} to {new or 'none'}" for name, (_, new) in changed.items()]
+    present = [f" (now {old or 'none'})" for old, _ in changed.values()]
+    whole = f"Change {', '.join(map(''.join, zip(changes, present, strict=True)))}."
+    if len(whole) <= MOST_COLUMNS:
+        yield 0, whole
+        return
+    for count in range(len(changes), 0, -1):
+        line = f"Change {', '.join(changes[:count])}{_more(len(changes) - count)}."
+        rest = f"The others: {', '.join(changes[count:])}."
+        if len(line) <= MOST_COLUMNS and len(rest) <= MOST_COLUMNS:
+            yield 0, line
+            if count < len(changes):
+                yield 3, rest
+            return
+    yield 0, f"Change {len(changed)} settings; answer-1 has the lines to paste."
+
+
+def _more(count: int) -> str:
+    return f" and {count} more" if count else ""
 
 
 def _gain(first: Choice, present: Choice, request: AdviceRequest) -> Iterator[RankedLine]:

@@ -148,8 +148,11 @@ def test_an_advice_s_answer_fits_and_names_incomplete_choices() -> None:
     assert len(lines) == MOST_LINES
     assert max(map(len, lines)) <= MOST_COLUMNS
     assert lines[0] == (
-        "Change synchronous, page_size_bytes, wal_autocheckpoint_pages, locking_mode, vfs."
+        "Change synchronous to full, page_size_bytes to 16384, wal_autocheckpoint_pages to 4000 "
+        "and 2 more."
     )
+    cheaper = Advice(Choice(own, SLOW), [Choice(candidate, FAST)])
+    assert advice_lines(cheaper, asked)[1] == "The others: locking_mode to exclusive, vfs to wal."
     assert lines[1].startswith("It is dearer: ")
     assert lines[-2].startswith("For sqlite-insert on the model emmc-galaxy-s3; ")
     assert lines[-1] == "Incomplete: the runs of answer-1 do not count in full."
