@@ -252,7 +252,8 @@ def _changes(first: Choice | None, request: AdviceRequest) -> Iterator[RankedLin
         yield 0, whole
         return
     for count in range(len(changes), 0, -1):
-        line = f"Change {', '.join(changes[:count])}{_more(len(changes) - count)}."
+        more = f" and {len(changes) - count} more" * (count < len(changes))
+        line = f"Change {', '.join(changes[:count])}{more}."
         rest = f"The others: {', '.join(changes[count:])}."
         if len(line) <= MOST_COLUMNS and len(rest) <= MOST_COLUMNS:
             yield 0, line
@@ -260,10 +261,6 @@ def _changes(first: Choice | None, request: AdviceRequest) -> Iterator[RankedLin
                 yield 3, rest
             return
     yield 0, f"Change {len(changed)} settings; answer-1 has the lines to paste."
-
-
-def _more(count: int) -> str:
-    return f" and {count} more" if count else ""
 
 
 def _gain(first: Choice, present: Choice, request: AdviceRequest) -> Iterator[RankedLine]:
